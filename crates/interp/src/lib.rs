@@ -1,0 +1,1 @@
+//! The oracle: runs a UOp graph as written and checks every access.

@@ -1,0 +1,1 @@
+//! Machine code from a Program, through Cranelift.

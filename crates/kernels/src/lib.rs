@@ -1,0 +1,1 @@
+//! The kernel library: zero, embedding and its backward.

@@ -1,0 +1,223 @@
+//! `Program`: typed, structured loops over flat buffers. All decisions are made when it exists; a
+//! backend spells it in one exhaustive match.
+//!
+//! Terms and invariants, which [`Program::validate`] checks:
+//!
+//! - A *value* is defined once, by a [`Stmt::Let`] or as the variable of a [`Stmt::For`], and used
+//!   only after that, in the same block or one inside it.
+//! - No value is `index` or `void`: a pass has chosen i32 or i64.
+//! - An [`Address`] counts elements, not bytes. It is within its buffer whenever the statement is
+//!   reached and the gate, if any, is true; a backend neither checks nor assumes more.
+//! - Statements run in order. Loads, stores and atomics are never merged, dropped or moved across
+//!   one another by a backend, except loads of a parameter that the program never writes.
+//! - Floats are neither reassociated nor contracted; integer arithmetic wraps, and where
+//!   [`Expr::Alu::exact`] is set it is proved not to.
+
+use std::fmt;
+
+use slotmap::{SlotMap, new_key_type};
+use smallvec::SmallVec;
+use uop::{AtomicOp, Const, DType, Op};
+
+new_key_type! {
+    /// A value of one [`Program`].
+    pub struct Value;
+}
+
+/// A lowered kernel for one kind of target.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The kernel's name, an identifier.
+    pub name: String,
+    /// The arguments, by slot.
+    pub params: Vec<ProgramParam>,
+    /// Storage of one work-item, by number.
+    pub registers: Vec<Register>,
+    /// How its instances are spread over the target.
+    pub launch: Launch,
+    /// The type of each value.
+    pub values: SlotMap<Value, DType>,
+    /// What one work-item (grid) or one slice of the range (no grid) does.
+    pub body: Vec<Stmt>,
+}
+
+/// An argument of a [`Program`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramParam {
+    /// Its name, an identifier, unique in the program.
+    pub name: String,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// The lengths of its axes, in elements; it is one row-major block of their product.
+    pub shape: Vec<u64>,
+    /// Whether the program writes it.
+    pub mutable: bool,
+}
+
+impl ProgramParam {
+    /// Its length in elements.
+    pub fn len(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Storage of one work-item: a small array, undefined at first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its length in elements.
+    pub len: u64,
+}
+
+/// How a program's instances are spread over the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launch {
+    /// A grid of `grid` blocks of `block` work-items each (x, y, z); the body is one work-item.
+    /// A zero in `grid` means that there is nothing to launch.
+    Grid {
+        /// Blocks along x, y and z.
+        grid: [u64; 3],
+        /// Work-items of one block along x, y and z.
+        block: [u32; 3],
+    },
+    /// No grid: the body does the instances `Begin..End`, which the caller picks from `0..extent`.
+    /// Slices may run at the same time, in any order.
+    Range {
+        /// The extent of the outermost parallel range, or 1 if there is none.
+        extent: u64,
+    },
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stmt {
+    /// Defines `value`.
+    Let {
+        /// What is defined; its type is in [`Program::values`].
+        value: Value,
+        /// What it is.
+        expr: Expr,
+    },
+    /// `body` for `var` = `lo`, `lo + 1`, … below `hi`; not at all if `hi <= lo`.
+    For {
+        /// The loop variable; the type of `lo` and `hi`.
+        var: Value,
+        /// The first value.
+        lo: Value,
+        /// One above the last value.
+        hi: Value,
+        /// What is done.
+        body: Vec<Stmt>,
+    },
+    /// `body` if `cond` is true.
+    If {
+        /// A `bool`.
+        cond: Value,
+        /// What is done.
+        body: Vec<Stmt>,
+    },
+    /// Writes `value`.
+    Store {
+        /// Where.
+        address: Address,
+        /// What.
+        value: Value,
+    },
+    /// `old = *address; *address = old op value` at one moment; relaxed order, device scope.
+    Atomic {
+        /// What is done to the element.
+        op: AtomicOp,
+        /// Where; always a parameter.
+        address: Address,
+        /// The operand, of the element's type.
+        value: Value,
+    },
+}
+
+/// The right side of a [`Stmt::Let`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// A constant.
+    Const(Const),
+    /// An index given by the target or by the caller.
+    Launch(LaunchIndex),
+    /// Arithmetic: `op` has [`uop::Property::Arithmetic`].
+    Alu {
+        /// The operation, with the meaning that docs/ir.md gives it.
+        op: Op,
+        /// Its operands.
+        args: SmallVec<[Value; 3]>,
+        /// An integer operation proved not to leave the range of its type.
+        exact: bool,
+    },
+    /// The element at `address`; with a gate that is false, the alternative and no access.
+    Load {
+        /// Where.
+        address: Address,
+        /// Gate and alternative.
+        gate: Option<(Value, Value)>,
+    },
+}
+
+/// An index that comes from outside the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LaunchIndex {
+    /// This block along dimension 0, 1, 2; only with [`Launch::Grid`]. An i32 or i64.
+    Block(u8),
+    /// This work-item along dimension 0, 1, 2 of its block; only with [`Launch::Grid`].
+    Item(u8),
+    /// The first instance of the slice; only with [`Launch::Range`]. An i64.
+    Begin,
+    /// One above the last instance of the slice; only with [`Launch::Range`]. An i64.
+    End,
+}
+
+/// One element of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The buffer.
+    pub storage: Storage,
+    /// The element, counted from 0: an i32 or i64.
+    pub offset: Value,
+}
+
+/// A buffer of a [`Program`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Storage {
+    /// The parameter in this slot.
+    Param(usize),
+    /// The register buffer with this number.
+    Register(usize),
+}
+
+impl fmt::Display for LaunchIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dim = |d: u8| ["x", "y", "z"].get(usize::from(d)).copied().unwrap_or("?");
+        match *self {
+            LaunchIndex::Block(d) => write!(f, "block.{}", dim(d)),
+            LaunchIndex::Item(d) => write!(f, "item.{}", dim(d)),
+            LaunchIndex::Begin => f.write_str("begin"),
+            LaunchIndex::End => f.write_str("end"),
+        }
+    }
+}
+
+impl Program {
+    /// The type of the elements of `storage`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such buffer; [`Program::validate`] rules that out.
+    pub fn element(&self, storage: Storage) -> DType {
+        match storage {
+            Storage::Param(slot) => self.params[slot].dtype,
+            Storage::Register(number) => self.registers[number].dtype,
+        }
+    }
+}

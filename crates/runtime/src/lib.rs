@@ -1,0 +1,1 @@
+//! Buffers, devices, launches and threads.

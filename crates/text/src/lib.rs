@@ -1,0 +1,1 @@
+//! C and HIP source from a Program.

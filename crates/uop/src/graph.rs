@@ -1,0 +1,466 @@
+//! The hash-consed graph.
+//!
+//! A [`Node`] is `(op, dtype, sources, arg)`. Equal nodes are one node with one [`Id`], and nodes
+//! never change. Sources are interned before their users, so ascending id order is topological:
+//! every walk is a loop over ids, whatever the depth of the graph. This module knows nothing of
+//! what an op means; a graph may be nonsense until [`crate::verify()`] has seen it.
+
+use std::fmt;
+use std::ops::Index;
+
+use indexmap::IndexSet;
+use smallvec::SmallVec;
+
+use crate::custom::Custom;
+use crate::dtype::{Const, DType};
+use crate::op::{Op, ResultType};
+
+/// A node of one [`Graph`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id(u32);
+
+impl Id {
+    /// The position in the graph, for side tables.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    fn new(index: usize) -> Id {
+        Id(u32::try_from(index).expect("a graph holds fewer than 2^32 nodes"))
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}", self.0)
+    }
+}
+
+/// The sources of a node, in order.
+pub type Sources = SmallVec<[Id; 4]>;
+
+/// An operation with its operands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// What it does.
+    pub op: Op,
+    /// The type of its value, or of the element for buffers and addresses.
+    pub dtype: DType,
+    /// Its operands.
+    pub src: Sources,
+    /// What the op needs beside operands.
+    pub arg: Arg,
+}
+
+/// What a node carries beside its sources. Which variant an op takes is fixed; the verifier
+/// rejects every other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Arg {
+    /// Nothing.
+    None,
+    /// The value of a CONST.
+    Const(Const),
+    /// A PARAM.
+    Param(Box<Param>),
+    /// The number of a BUFFER.
+    Buffer(u32),
+    /// A RANGE.
+    Range(Axis),
+    /// A SPECIAL.
+    Special(Special),
+    /// What is known or waived of a LOAD or STORE.
+    Access(Access),
+    /// The operation of a CUSTOM, and whether its pointers are proved in bounds.
+    Custom(Custom, Access),
+    /// The name of a SINK.
+    Sink(Box<str>),
+}
+
+/// An argument of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Param {
+    /// Its place among the arguments, from 0.
+    pub slot: u32,
+    /// Its name, an identifier.
+    pub name: Box<str>,
+    /// Whether the kernel may write it.
+    pub mutable: bool,
+}
+
+/// A loop axis. The number is only a name, unique in a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Axis {
+    /// The name.
+    pub number: u32,
+    /// How its iterations relate.
+    pub kind: AxisType,
+}
+
+/// How the iterations of a range relate to each other, and where they run on a target with a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AxisType {
+    /// Parallel; the blocks of a grid.
+    Global,
+    /// Parallel; split among the threads of a CPU. Only in lowered graphs.
+    Thread,
+    /// Parallel; the work-items of one block.
+    Local,
+    /// Serial, ascending.
+    Loop,
+}
+
+impl AxisType {
+    /// Every axis type, outermost first.
+    pub const ALL: [AxisType; 4] = [
+        AxisType::Global,
+        AxisType::Thread,
+        AxisType::Local,
+        AxisType::Loop,
+    ];
+
+    /// The name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AxisType::Global => "global",
+            AxisType::Thread => "thread",
+            AxisType::Local => "local",
+            AxisType::Loop => "loop",
+        }
+    }
+
+    /// Whether its iterations are unordered.
+    pub const fn is_parallel(self) -> bool {
+        match self {
+            AxisType::Global | AxisType::Thread | AxisType::Local => true,
+            AxisType::Loop => false,
+        }
+    }
+}
+
+impl fmt::Display for AxisType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A hardware index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Special {
+    /// The number of this block along dimension 0, 1 or 2 (x, y, z) of the grid.
+    Block(u8),
+    /// The number of this work-item along dimension 0, 1 or 2 of its block.
+    Item(u8),
+}
+
+impl Special {
+    /// Every hardware index.
+    pub const ALL: [Special; 6] = [
+        Special::Block(0),
+        Special::Block(1),
+        Special::Block(2),
+        Special::Item(0),
+        Special::Item(1),
+        Special::Item(2),
+    ];
+}
+
+impl fmt::Display for Special {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, dim) = match *self {
+            Special::Block(dim) => ("block", dim),
+            Special::Item(dim) => ("item", dim),
+        };
+        write!(
+            f,
+            "{word}.{}",
+            ["x", "y", "z"].get(usize::from(dim)).unwrap_or(&"?")
+        )
+    }
+}
+
+/// What is known or waived of one access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Access {
+    /// Proved: the address is within its buffer whenever the gate is true.
+    pub inbounds: bool,
+    /// Waived by the author: this write never meets another instance's access. If that is false,
+    /// an affected element holds one of the values stored to it.
+    pub assume_disjoint: bool,
+}
+
+impl Node {
+    /// A node with no arg.
+    pub fn new(op: Op, dtype: DType, src: impl IntoIterator<Item = Id>) -> Node {
+        Node {
+            op,
+            dtype,
+            src: src.into_iter().collect(),
+            arg: Arg::None,
+        }
+    }
+
+    /// The same node with this arg.
+    #[must_use]
+    pub fn with_arg(self, arg: Arg) -> Node {
+        Node { arg, ..self }
+    }
+
+    /// The axis of a RANGE.
+    pub fn axis(&self) -> Option<Axis> {
+        match self.arg {
+            Arg::Range(axis) => Some(axis),
+            _ => None,
+        }
+    }
+
+    /// The value of a CONST.
+    pub fn constant(&self) -> Option<Const> {
+        match self.arg {
+            Arg::Const(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The gate of a LOAD, STORE or CUSTOM.
+    pub fn gate(&self) -> Option<Id> {
+        let slot = match (self.op, &self.arg) {
+            (Op::Load, _) => 1,
+            (Op::Store, _) => 2,
+            (Op::Custom, Arg::Custom(custom, _)) => custom.contract().args.len(),
+            _ => return None,
+        };
+        self.src.get(slot).copied()
+    }
+
+    /// Whether evaluating it touches memory.
+    pub fn is_access(&self) -> bool {
+        self.op == Op::Load || self.is_effect()
+    }
+
+    /// Whether it changes memory.
+    pub fn is_effect(&self) -> bool {
+        // Every CUSTOM that can be declared so far has an effect.
+        matches!(self.op, Op::Store | Op::Custom)
+    }
+
+    /// What is known of an access; `None` for other nodes.
+    pub fn access(&self) -> Option<Access> {
+        match self.arg {
+            Arg::Access(access) | Arg::Custom(_, access) => Some(access),
+            _ => None,
+        }
+    }
+
+    /// The sources that are addresses, each with whether it is read and whether it is written.
+    pub fn addresses(&self) -> SmallVec<[Id; 1]> {
+        match (self.op, &self.arg) {
+            (Op::Load | Op::Store, _) => self.src.first().copied().into_iter().collect(),
+            (Op::Custom, Arg::Custom(custom, _)) => {
+                let contract = custom.contract();
+                let pairs = self.src.iter().zip(&contract.args);
+                pairs
+                    .filter(|(_, arg)| arg.is_pointer())
+                    .map(|(id, _)| *id)
+                    .collect()
+            }
+            _ => SmallVec::new(),
+        }
+    }
+}
+
+/// An arena of nodes in which equality is identity.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    nodes: IndexSet<Node>,
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Graph {
+        Graph::default()
+    }
+
+    /// Returns the id of `node`, adding it if no equal node exists.
+    ///
+    /// # Panics
+    ///
+    /// If a source is not of this graph: sources are interned before their users.
+    pub fn intern(&mut self, node: Node) -> Id {
+        assert!(
+            node.src.iter().all(|s| s.index() < self.nodes.len()),
+            "sources are interned before their users"
+        );
+        Id::new(self.nodes.insert_full(node).0)
+    }
+
+    /// The node `op(src…)` without arg, its dtype taken from the op table.
+    ///
+    /// # Panics
+    ///
+    /// If the table has the dtype stated by the node, or taken from a source that is missing.
+    pub fn op(&mut self, op: Op, src: &[Id]) -> Id {
+        let dtype = match op.result() {
+            ResultType::SameAs(n) => self[src[n]].dtype,
+            ResultType::Always(dtype) => dtype,
+            ResultType::Stated => panic!("{op} states its dtype"),
+        };
+        self.intern(Node::new(op, dtype, src.iter().copied()))
+    }
+
+    /// The constant `value` of `dtype`.
+    pub fn constant(&mut self, dtype: DType, value: Const) -> Id {
+        self.intern(Node::new(Op::Const, dtype, []).with_arg(Arg::Const(value)))
+    }
+
+    /// The `index` constant `value`.
+    pub fn index(&mut self, value: impl Into<i128>) -> Id {
+        self.constant(DType::Index, Const::Int(value.into()))
+    }
+
+    /// `x` converted to `dtype`; `x` itself if it already is.
+    pub fn cast(&mut self, x: Id, dtype: DType) -> Id {
+        if self[x].dtype == dtype {
+            return x;
+        }
+        self.intern(Node::new(Op::Cast, dtype, [x]))
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The value of `n` if it is a CONST.
+    pub fn as_const(&self, n: Id) -> Option<Const> {
+        self[n].constant()
+    }
+
+    /// The value of `n` if it is an integer CONST.
+    pub fn as_int(&self, n: Id) -> Option<i128> {
+        self.as_const(n).and_then(Const::as_int)
+    }
+
+    /// The axis of `n`, a RANGE.
+    ///
+    /// # Panics
+    ///
+    /// If `n` is no RANGE: callers have seen the op.
+    pub fn axis(&self, n: Id) -> Axis {
+        self[n].axis().expect("a range carries its axis")
+    }
+
+    /// Everything that `root` depends on, itself included, in ascending (topological) order.
+    pub fn reachable(&self, root: Id) -> Vec<Id> {
+        let mut seen = vec![false; root.index() + 1];
+        seen[root.index()] = true;
+        for i in (0..=root.index()).rev() {
+            if seen[i] {
+                for s in &self.nodes[i].src {
+                    seen[s.index()] = true;
+                }
+            }
+        }
+        (0..=root.index())
+            .filter(|&i| seen[i])
+            .map(Id::new)
+            .collect()
+    }
+
+    /// The shape of a buffer or a view of one: one `index` node per axis. `None` for other nodes.
+    pub fn shape(&self, n: Id) -> Option<&[Id]> {
+        let mut n = n;
+        loop {
+            let node = &self[n];
+            match node.op {
+                Op::Param | Op::Buffer => return Some(&node.src),
+                Op::Reshape => return Some(&node.src[1..]),
+                Op::After => n = *node.src.first()?,
+                _ => return None,
+            }
+        }
+    }
+
+    /// The PARAM or BUFFER under an address or a view; `None` if there is none.
+    pub fn storage(&self, n: Id) -> Option<Id> {
+        let mut n = n;
+        loop {
+            let node = &self[n];
+            match node.op {
+                Op::Param | Op::Buffer => return Some(n),
+                Op::Index | Op::Reshape | Op::After => n = *node.src.first()?,
+                _ => return None,
+            }
+        }
+    }
+
+    /// The PARAMs that `root` depends on, by ascending slot.
+    pub fn params(&self, root: Id) -> Vec<Id> {
+        let mut params: Vec<(u32, Id)> = self
+            .reachable(root)
+            .into_iter()
+            .filter_map(|n| match &self[n].arg {
+                Arg::Param(param) => Some((param.slot, n)),
+                _ => None,
+            })
+            .collect();
+        params.sort();
+        params.into_iter().map(|(_, n)| n).collect()
+    }
+
+    /// Rebuilds what `root` depends on, sources first. `f` gets the graph, the old id and the node
+    /// with its sources already replaced, and returns the id to use instead.
+    pub fn rebuild(&mut self, root: Id, mut f: impl FnMut(&mut Graph, Id, Node) -> Id) -> Id {
+        let mut new = vec![root; root.index() + 1];
+        for n in self.reachable(root) {
+            let mut node = self[n].clone();
+            for s in &mut node.src {
+                *s = new[s.index()];
+            }
+            new[n.index()] = f(self, n, node);
+        }
+        new[root.index()]
+    }
+
+    /// A fresh graph that holds only what `root` depends on, in the order of a walk from it:
+    /// sources from left to right, then the node. The result, ids included, does not depend on how
+    /// this graph was built. Also returns the old id of each new node, by new index.
+    pub fn canonical(&self, root: Id) -> (Graph, Id, Vec<Id>) {
+        let mut out = Graph::new();
+        let mut old = Vec::new();
+        let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
+        let mut stack = vec![(root, 0)];
+        while let Some((n, next)) = stack.pop() {
+            if new[n.index()].is_some() {
+                continue;
+            }
+            if let Some(&s) = self[n].src.get(next) {
+                stack.push((n, next + 1));
+                if new[s.index()].is_none() {
+                    stack.push((s, 0));
+                }
+                continue;
+            }
+            let mut node = self[n].clone();
+            for s in &mut node.src {
+                *s = new[s.index()].expect("sources come first");
+            }
+            new[n.index()] = Some(out.intern(node));
+            old.push(n);
+        }
+        let root = new[root.index()].expect("the root comes last");
+        (out, root, old)
+    }
+}
+
+impl Index<Id> for Graph {
+    type Output = Node;
+
+    fn index(&self, n: Id) -> &Node {
+        &self.nodes[n.index()]
+    }
+}

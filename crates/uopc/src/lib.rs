@@ -1,0 +1,1 @@
+//! A tiny compiler for compute kernels.

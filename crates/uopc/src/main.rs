@@ -1,0 +1,2 @@
+//! The `uopc` command.
+fn main() {}
