@@ -1,1 +1,78 @@
-//! The oracle: runs a UOp graph as written and checks every access.
+//! The oracle: runs a UOp graph as built, slow and plain, and checks everything.
+//!
+//! docs/ir.md (S6) says how; this crate is the executable form of the whole page. It shares with
+//! `lower` the op table, the regions and the order of accesses, and nothing else.
+//!
+//! A run goes through four modules, each relying on the one before:
+//!
+//! - `check` refuses what no rule gives a meaning to; what it lets pass has sources of the right
+//!   kind and dtype;
+//! - `normalize` applies `where-gates-load` and `unique-ranges`; afterwards every range has one
+//!   binder;
+//! - `plan` lays the graph out for evaluation: regions, loop levels, lanes, storage;
+//! - `machine` evaluates it, with `shadow` checking every access that could conflict.
+//!
+//! Reported and never repaired: out of bounds, race, undefined read, overflow of `index`, a false
+//! `assume_disjoint`. No graph makes it panic.
+#![forbid(unsafe_code)]
+
+mod alu;
+mod check;
+mod data;
+mod error;
+mod machine;
+mod normalize;
+mod plan;
+mod shadow;
+mod shuffle;
+
+use uop::{Graph, Id};
+
+pub use alu::{AluError, alu};
+pub use data::Data;
+pub use error::{Error, ErrorKind, Point};
+
+/// What an access does whose gate is true and whose address is outside its buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutOfBounds {
+    /// It is an error.
+    #[default]
+    Error,
+    /// A LOAD gives its alt (default 0), an effect does not happen: what the compiled back ends do
+    /// with accesses of which nothing is known (S8). Where the graph claims `inbounds`, it is an
+    /// error all the same.
+    Guard,
+}
+
+/// How to run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Chooses the order of parallel points.
+    pub seed: u64,
+    /// How many evaluations to allow: one for a node at one point, one for a turn of a loop.
+    pub steps: Option<u64>,
+    /// What to do out of bounds.
+    pub out_of_bounds: OutOfBounds,
+    /// Let a conflict pass that `assume_disjoint` says cannot happen; the values are then stored
+    /// one after the other.
+    pub trust_waivers: bool,
+}
+
+/// Runs the kernel that ends in `sink` on `params`, one for each slot, in place. More than the
+/// kernel uses is no error.
+///
+/// # Errors
+///
+/// Whatever is wrong with the graph, the arguments or the run, at the first node where it shows;
+/// ids are those of `graph`. What was written before an error stays written.
+pub fn run(graph: &Graph, sink: Id, params: &mut [Data], options: &Options) -> Result<(), Error> {
+    if sink.index() >= graph.len() {
+        return Err(ErrorKind::NotASink.at(sink));
+    }
+    let mut kernel = normalize::Kernel::new(graph, sink);
+    check::check(&kernel)?;
+    kernel.where_gates_load();
+    kernel.unique_ranges();
+    let plan = plan::Plan::new(kernel.finish())?;
+    machine::Machine::new(&plan, params, options)?.run()
+}

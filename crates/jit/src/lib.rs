@@ -1,1 +1,23 @@
-//! Machine code from a Program, through Cranelift.
+//! Machine code from a [`Program`], through Cranelift.
+//!
+//! [`compile`] takes a program with [`Launch::Range`](lower::Launch::Range) and gives a [`Code`],
+//! which owns its memory and frees it when dropped. What the program means is settled in `lower`;
+//! here each statement and op becomes the instructions that say the same, and whatever has none is
+//! an error. Invariants:
+//!
+//! - Equal programs give equal CLIF and equal machine code, byte for byte, on one machine.
+//! - The code traps nowhere, calls nothing, and touches only the elements that the program names.
+//! - Nothing depends on the environment of the process but the CPU's features.
+
+#![allow(unsafe_code)] // Calling machine code and freeing it is what this crate is for.
+
+mod code;
+mod error;
+mod translate;
+
+pub use code::{Code, Options, clif, compile};
+pub use error::{JitError, JitErrorKind};
+pub use translate::REGISTER_BYTES;
+
+#[cfg(doc)]
+use lower::Program;

@@ -221,15 +221,20 @@ impl Node {
         }
     }
 
-    /// The gate of a LOAD, STORE or CUSTOM.
-    pub fn gate(&self) -> Option<Id> {
+    /// The place of the gate among the sources of a LOAD, STORE or CUSTOM, if it has one.
+    pub fn gate_slot(&self) -> Option<usize> {
         let slot = match (self.op, &self.arg) {
             (Op::Load, _) => 1,
             (Op::Store, _) => 2,
             (Op::Custom, Arg::Custom(custom, _)) => custom.contract().args.len(),
             _ => return None,
         };
-        self.src.get(slot).copied()
+        (slot < self.src.len()).then_some(slot)
+    }
+
+    /// The gate of a LOAD, STORE or CUSTOM, if it has one.
+    pub fn gate(&self) -> Option<Id> {
+        self.gate_slot().map(|slot| self.src[slot])
     }
 
     /// Whether evaluating it touches memory.
@@ -251,7 +256,7 @@ impl Node {
         }
     }
 
-    /// The sources that are addresses, each with whether it is read and whether it is written.
+    /// The sources that are addresses.
     pub fn addresses(&self) -> SmallVec<[Id; 1]> {
         match (self.op, &self.arg) {
             (Op::Load | Op::Store, _) => self.src.first().copied().into_iter().collect(),
@@ -269,9 +274,15 @@ impl Node {
 }
 
 /// An arena of nodes in which equality is identity.
+///
+/// Beside each node stands its *origin*: the node of the authored graph that it came from, which
+/// errors name. It plays no part in equality.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: IndexSet<Node>,
+    origins: Vec<Id>,
+    /// The origin of what is interned now, while a rebuild is under way.
+    origin: Option<Id>,
 }
 
 impl Graph {
@@ -290,7 +301,18 @@ impl Graph {
             node.src.iter().all(|s| s.index() < self.nodes.len()),
             "sources are interned before their users"
         );
-        Id::new(self.nodes.insert_full(node).0)
+        let id = Id::new(self.nodes.insert_full(node).0);
+        if id.index() == self.origins.len() {
+            self.origins.push(self.origin.unwrap_or(id));
+        }
+        id
+    }
+
+    /// The node of the authored graph that `n` came from: what it replaced in a
+    /// [rebuild](Graph::rebuild), or was copied from into a [canonical](Graph::canonical) graph;
+    /// `n` itself if it was authored here.
+    pub fn origin(&self, n: Id) -> Id {
+        self.origins[n.index()]
     }
 
     /// The node `op(src…)` without arg, its dtype taken from the op table.
@@ -328,6 +350,16 @@ impl Graph {
     /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// The node that was interned as number `index`.
+    ///
+    /// # Panics
+    ///
+    /// If there are not that many.
+    pub fn nth(&self, index: usize) -> Id {
+        assert!(index < self.nodes.len(), "the graph has {} nodes", self.nodes.len());
+        Id::new(index)
     }
 
     /// Whether there are none.
@@ -371,15 +403,16 @@ impl Graph {
             .collect()
     }
 
-    /// The shape of a buffer or a view of one: one `index` node per axis. `None` for other nodes.
+    /// The shape of a buffer, a view of one, or the view under an address: one `index` node per
+    /// axis. `None` for other nodes.
     pub fn shape(&self, n: Id) -> Option<&[Id]> {
         let mut n = n;
         loop {
             let node = &self[n];
             match node.op {
                 Op::Param | Op::Buffer => return Some(&node.src),
-                Op::Reshape => return Some(&node.src[1..]),
-                Op::After => n = *node.src.first()?,
+                Op::Reshape => return node.src.get(1..),
+                Op::Index | Op::After => n = *node.src.first()?,
                 _ => return None,
             }
         }
@@ -421,8 +454,10 @@ impl Graph {
             for s in &mut node.src {
                 *s = new[s.index()];
             }
+            self.origin = Some(self.origin(n));
             new[n.index()] = f(self, n, node);
         }
+        self.origin = None;
         new[root.index()]
     }
 
@@ -449,9 +484,11 @@ impl Graph {
             for s in &mut node.src {
                 *s = new[s.index()].expect("sources come first");
             }
+            out.origin = Some(n);
             new[n.index()] = Some(out.intern(node));
             old.push(n);
         }
+        out.origin = None;
         let root = new[root.index()].expect("the root comes last");
         (out, root, old)
     }

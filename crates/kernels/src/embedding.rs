@@ -1,0 +1,233 @@
+use thiserror::Error;
+use uop::{AxisType, BuildErrors, DType, Kernel, KernelGraph, Val};
+
+/// The most columns that one block works on.
+const MAX_BLOCK: i64 = 256;
+
+/// Where the columns of one block run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Axes {
+    /// As work-items of a block (LOCAL). Right for every device.
+    #[default]
+    Gpu,
+    /// As a loop (LOOP), as the reference kernel has it for a CPU.
+    Cpu,
+}
+
+/// What a token outside `0..vocab` does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutOfRange {
+    /// Counts as the nearest row.
+    #[default]
+    Clip,
+    /// Reads as a row of zeros, and adds nothing.
+    Ignore,
+}
+
+/// The gradient of an embedding: an atomic scatter-add.
+///
+/// `grad_weight[clip(idx[i]), j] += grad_emb[i, j]`, with `grad_weight` f32[vocab, dim] (mutable,
+/// zeroed by the caller), `grad_emb` f32[tokens, dim] and `idx` i32[tokens].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmbeddingBwd {
+    /// The number of tokens.
+    pub tokens: i64,
+    /// The length of a row.
+    pub dim: i64,
+    /// The number of rows.
+    pub vocab: i64,
+    /// Where the columns of a block run.
+    pub axes: Axes,
+    /// What bad tokens do.
+    pub out_of_range: OutOfRange,
+    /// Refuse a `dim` that is no multiple of the block, instead of padding the last block.
+    pub strict: bool,
+}
+
+/// The forward: `out[i, j] = weight[clip(idx[i]), j]`, with `weight` f32[vocab, dim], `idx`
+/// i32[tokens] and `out` f32[tokens, dim] (mutable).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Embedding {
+    /// The number of tokens.
+    pub tokens: i64,
+    /// The length of a row.
+    pub dim: i64,
+    /// The number of rows.
+    pub vocab: i64,
+    /// Where the columns of a block run.
+    pub axes: Axes,
+    /// What bad tokens do.
+    pub out_of_range: OutOfRange,
+}
+
+/// Why there is no such kernel.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// A size is below what makes sense.
+    #[error("{name} must be at least {least}, found {found}")]
+    Size {
+        /// Which size.
+        name: &'static str,
+        /// The least value.
+        least: i64,
+        /// The value given.
+        found: i64,
+    },
+    /// `strict`, and a row is no whole number of blocks.
+    #[error("dim {dim} is not divisible by the block of {block} columns; pad it, or drop strict")]
+    Indivisible {
+        /// The length of a row.
+        dim: i64,
+        /// The columns of one block.
+        block: i64,
+    },
+    /// The graph is refused.
+    #[error(transparent)]
+    Build(#[from] BuildErrors),
+}
+
+impl EmbeddingBwd {
+    /// With the defaults: LOCAL columns, clipped tokens, a padded last block.
+    pub fn new(tokens: i64, dim: i64, vocab: i64) -> EmbeddingBwd {
+        EmbeddingBwd {
+            tokens,
+            dim,
+            vocab,
+            axes: Axes::default(),
+            out_of_range: OutOfRange::default(),
+            strict: false,
+        }
+    }
+
+    /// The kernel `embedding_bwd`, with the arguments grad_weight, grad_emb, idx.
+    ///
+    /// # Errors
+    ///
+    /// A size that makes no sense; with `strict`, a `dim` that is no multiple of the block.
+    pub fn build(&self) -> Result<KernelGraph, KernelError> {
+        check_sizes(self.tokens, self.dim, self.vocab)?;
+        let block = self.dim.min(MAX_BLOCK);
+        if self.strict && self.dim % block != 0 {
+            return Err(KernelError::Indivisible {
+                dim: self.dim,
+                block,
+            });
+        }
+        let k = Kernel::new();
+        let grad_weight = k.param_mut("grad_weight", DType::F32, [self.vocab, self.dim]);
+        let grad_emb = k.param("grad_emb", DType::F32, [self.tokens, self.dim]);
+        let idx = k.param("idx", DType::I32, self.tokens);
+
+        let i = k.range(self.tokens, AxisType::Global);
+        let columns = Columns::new(&k, self.dim, self.axes);
+        let j = columns.j;
+        let (token, hit) = row(idx.at(i).load(), self.vocab, self.out_of_range);
+        let address = grad_weight.at([token, j]);
+        let gate = both(hit, columns.gate);
+        let update = match gate {
+            Some(gate) => address.atomic_add_if(gate, grad_emb.at([i, j]).load_if(gate)),
+            None => address.atomic_add(grad_emb.at([i, j]).load()),
+        };
+        Ok(update
+            .end([i, columns.outer, columns.inner])
+            .sink("embedding_bwd")?)
+    }
+}
+
+impl Embedding {
+    /// With the defaults: LOCAL columns, clipped tokens.
+    pub fn new(tokens: i64, dim: i64, vocab: i64) -> Embedding {
+        Embedding {
+            tokens,
+            dim,
+            vocab,
+            axes: Axes::default(),
+            out_of_range: OutOfRange::default(),
+        }
+    }
+
+    /// The kernel `embedding`, with the arguments out, weight, idx.
+    ///
+    /// # Errors
+    ///
+    /// A size that makes no sense.
+    pub fn build(&self) -> Result<KernelGraph, KernelError> {
+        check_sizes(self.tokens, self.dim, self.vocab)?;
+        let k = Kernel::new();
+        let out = k.param_mut("out", DType::F32, [self.tokens, self.dim]);
+        let weight = k.param("weight", DType::F32, [self.vocab, self.dim]);
+        let idx = k.param("idx", DType::I32, self.tokens);
+
+        let i = k.range(self.tokens, AxisType::Global);
+        let columns = Columns::new(&k, self.dim, self.axes);
+        let j = columns.j;
+        let (token, hit) = row(idx.at(i).load(), self.vocab, self.out_of_range);
+        let value = match both(hit, columns.gate) {
+            Some(gate) => weight.at([token, j]).load_if(gate),
+            None => weight.at([token, j]).load(),
+        };
+        let store = match columns.gate {
+            Some(gate) => out.at([i, j]).store_if(gate, value),
+            None => out.at([i, j]).store(value),
+        };
+        Ok(store
+            .end([i, columns.outer, columns.inner])
+            .sink("embedding")?)
+    }
+}
+
+/// The columns of a row, in blocks.
+struct Columns<'k> {
+    outer: Val<'k>,
+    inner: Val<'k>,
+    j: Val<'k>,
+    /// `j < dim`, if the last block is padded.
+    gate: Option<Val<'k>>,
+}
+
+impl<'k> Columns<'k> {
+    fn new(k: &'k Kernel, dim: i64, axes: Axes) -> Columns<'k> {
+        let block = dim.min(MAX_BLOCK);
+        let kind = match axes {
+            Axes::Gpu => AxisType::Local,
+            Axes::Cpu => AxisType::Loop,
+        };
+        let outer = k.range((dim + block - 1) / block, AxisType::Global);
+        let inner = k.range(block, kind);
+        let j = outer * block + inner;
+        let gate = (dim % block != 0).then(|| j.lt(dim));
+        Columns {
+            outer,
+            inner,
+            j,
+            gate,
+        }
+    }
+}
+
+/// The row of `token`, and with `Ignore` whether it is one.
+fn row<'k>(token: Val<'k>, vocab: i64, out_of_range: OutOfRange) -> (Val<'k>, Option<Val<'k>>) {
+    let token = token.cast(DType::Index);
+    match out_of_range {
+        OutOfRange::Clip => (token.clip(0, vocab - 1), None),
+        OutOfRange::Ignore => (token, Some(token.ge(0) & token.lt(vocab))),
+    }
+}
+
+/// Both of two optional gates.
+fn both<'k>(a: Option<Val<'k>>, b: Option<Val<'k>>) -> Option<Val<'k>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a & b),
+        (a, b) => a.or(b),
+    }
+}
+
+fn check_sizes(tokens: i64, dim: i64, vocab: i64) -> Result<(), KernelError> {
+    for (name, found, least) in [("tokens", tokens, 0), ("dim", dim, 1), ("vocab", vocab, 1)] {
+        if found < least {
+            return Err(KernelError::Size { name, least, found });
+        }
+    }
+    Ok(())
+}

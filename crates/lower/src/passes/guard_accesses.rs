@@ -1,0 +1,59 @@
+use uop::{Access, Arg, Bounds, Const, DType, Graph, Id, Op, Order};
+
+use super::add_gate;
+use crate::caps::Caps;
+use crate::error::LowerError;
+use crate::prove::bounds::{Missing, missing};
+
+/// Proves each access in bounds, or adds the missing part of the proof to its gate (S8).
+///
+/// Takes and keeps `Phase::Built`; afterwards every access is marked `inbounds`: whenever its gate
+/// is true, every index is within its axis.
+///
+/// # Errors
+///
+/// `OutOfBounds` with a witness, for an access that certainly leaves its buffer.
+pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
+    let order = Order::of(graph, root);
+    let mut bounds = Bounds::new();
+    let mut tests: Vec<Vec<Missing>> = vec![Vec::new(); root.index() + 1];
+    for n in graph.reachable(root) {
+        tests[n.index()] = missing(graph, &mut bounds, &order, n)?;
+    }
+    Ok(graph.rebuild(root, |graph, old, mut node| {
+        if !node.is_access() {
+            return graph.intern(node);
+        }
+        for missing in &tests[old.index()] {
+            let address = node.addresses()[missing.address];
+            let index = graph[address].src[1 + missing.axis];
+            let length = graph.shape(address).expect("an address has a view")[missing.axis];
+            if missing.below {
+                let zero = graph.index(0);
+                let negative = graph.op(Op::CmpLt, &[index, zero]);
+                let no = graph.constant(DType::Bool, Const::Bool(false));
+                let test = graph.op(Op::CmpEq, &[negative, no]);
+                add_gate(graph, &mut node, test);
+            }
+            if missing.above {
+                let test = graph.op(Op::CmpLt, &[index, length]);
+                add_gate(graph, &mut node, test);
+            }
+        }
+        node.arg = match node.arg {
+            Arg::Access(access) => Arg::Access(Access {
+                inbounds: true,
+                ..access
+            }),
+            Arg::Custom(custom, access) => Arg::Custom(
+                custom,
+                Access {
+                    inbounds: true,
+                    ..access
+                },
+            ),
+            arg => arg,
+        };
+        graph.intern(node)
+    }))
+}

@@ -1,0 +1,342 @@
+use std::collections::HashMap;
+
+use slotmap::SlotMap;
+use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Graph, Id, Op, Order, Ranges, Special};
+
+use crate::caps::Caps;
+use crate::error::{LowerError, LowerErrorKind};
+use crate::program::{
+    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, Register, Stmt, Storage, Value,
+};
+
+/// Turns a graph in `Phase::Lowered` into structured loops.
+///
+/// Each node belongs to the block of its region: the body of the innermost of its ranges. Blocks
+/// are filled in ascending id order, which is topological, and the loops of an END enter the block
+/// around them at the END's own place; so whatever a node depends on stands before it, in its block
+/// or in one around it.
+///
+/// # Errors
+///
+/// `NotConstant` for an axis length or an extent of the launch that is no constant.
+pub fn linearize(graph: &Graph, root: Id, caps: &Caps) -> Result<Program, LowerError> {
+    let launch = match caps.grid {
+        Some(_) => Launch::Grid {
+            grid: [1; 3],
+            block: [1; 3],
+        },
+        None => Launch::Range { extent: 1 },
+    };
+    let Arg::Sink(name) = &graph[root].arg else {
+        unreachable!("the verifier rejects a root that is no sink")
+    };
+    let program = Program {
+        name: name.to_string(),
+        params: Vec::new(),
+        registers: Vec::new(),
+        launch,
+        values: SlotMap::with_key(),
+        body: Vec::new(),
+    };
+    let order = Order::of(graph, root);
+    let mut lin = Linearizer {
+        graph,
+        order,
+        bounds: Bounds::new(),
+        program,
+        storage: HashMap::new(),
+        values: HashMap::new(),
+        blocks: HashMap::new(),
+    };
+    lin.place_storage(root)?;
+    for n in graph.reachable(root) {
+        lin.place(n)?;
+    }
+    lin.program.body = lin.blocks.remove(&Ranges::new()).unwrap_or_default();
+    Ok(lin.program)
+}
+
+struct Linearizer<'g> {
+    graph: &'g Graph,
+    order: Order,
+    bounds: Bounds,
+    program: Program,
+    storage: HashMap<Id, Storage>,
+    values: HashMap<Id, Value>,
+    /// The statements of each block, by the ranges around it, outermost first.
+    blocks: HashMap<Ranges, Vec<Stmt>>,
+}
+
+impl Linearizer<'_> {
+    /// Lists the PARAMs by slot and the BUFFERs in id order.
+    fn place_storage(&mut self, root: Id) -> Result<(), LowerError> {
+        for n in self.graph.params(root) {
+            let node = &self.graph[n];
+            let Arg::Param(param) = &node.arg else {
+                unreachable!("the verifier rejects a param without a slot")
+            };
+            let lengths = node
+                .src
+                .iter()
+                .map(|&dim| self.constant(n, dim, "the length of an axis"));
+            let shape = lengths.collect::<Result<Vec<u64>, LowerError>>()?;
+            self.storage
+                .insert(n, Storage::Param(self.program.params.len()));
+            self.program.params.push(ProgramParam {
+                name: param.name.to_string(),
+                dtype: node.dtype,
+                shape,
+                mutable: param.mutable,
+            });
+        }
+        for n in self.graph.reachable(root) {
+            let node = &self.graph[n];
+            if node.op == Op::Buffer {
+                let lengths = node
+                    .src
+                    .iter()
+                    .map(|&dim| self.constant(n, dim, "the length of an axis"));
+                let len = lengths.product::<Result<u64, LowerError>>()?;
+                self.storage
+                    .insert(n, Storage::Register(self.program.registers.len()));
+                self.program.registers.push(Register {
+                    dtype: node.dtype,
+                    len,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what `n` stands for to its block.
+    fn place(&mut self, n: Id) -> Result<(), LowerError> {
+        let graph = self.graph;
+        let node = &graph[n];
+        match node.op {
+            // Only names for storage, addresses and order.
+            Op::Param | Op::Buffer | Op::Index | Op::Group | Op::Sink => {}
+            Op::Reshape => unreachable!("flatten-addresses leaves no reshape"),
+            Op::After => {
+                if let Some(&value) = self.values.get(&node.src[0]) {
+                    self.values.insert(n, value);
+                }
+            }
+            Op::Range => {
+                let var = self.program.values.insert(node.dtype);
+                self.values.insert(n, var);
+            }
+            Op::Special => {
+                let extent = self.constant(n, node.src[0], "an extent of the grid")?;
+                let Arg::Special(special) = node.arg else {
+                    unreachable!("the verifier rejects a special without a dimension")
+                };
+                let index = self.dimension(n, special, extent)?;
+                self.define(n, Expr::Launch(index));
+            }
+            Op::Const => {
+                // The lengths of axes are no values of the program.
+                if node.dtype != DType::Index {
+                    let value = node
+                        .constant()
+                        .expect("the verifier rejects a const without a value");
+                    self.define(n, Expr::Const(value));
+                }
+            }
+            Op::Load => {
+                let address = self.address(node.src[0]);
+                let gate = node.gate().map(|gate| {
+                    let alt = match node.src.get(2) {
+                        Some(alt) => self.values[alt],
+                        None => self.zero(n, node.dtype),
+                    };
+                    (self.values[&gate], alt)
+                });
+                self.define(n, Expr::Load { address, gate });
+            }
+            Op::Store => {
+                let store = Stmt::Store {
+                    address: self.address(node.src[0]),
+                    value: self.values[&node.src[1]],
+                };
+                self.effect(n, store);
+            }
+            Op::Custom => {
+                let Arg::Custom(Custom::Atomic { op, .. }, _) = node.arg else {
+                    unreachable!("the verifier rejects a custom without an operation")
+                };
+                let (address, value) = (self.address(node.src[0]), self.values[&node.src[1]]);
+                self.effect(n, Stmt::Atomic { op, address, value });
+            }
+            Op::End => self.close(n)?,
+            Op::Neg
+            | Op::Add
+            | Op::Sub
+            | Op::Mul
+            | Op::Max
+            | Op::Min
+            | Op::And
+            | Op::Or
+            | Op::CmpLt
+            | Op::CmpNe
+            | Op::CmpEq
+            | Op::Where
+            | Op::Cast => {
+                let args = node.src.iter().map(|s| self.values[s]).collect();
+                let exact = self.bounds.is_exact(graph, n);
+                self.define(
+                    n,
+                    Expr::Alu {
+                        op: node.op,
+                        args,
+                        exact,
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the ranges of the END `n`, innermost first: each body becomes a loop in the block
+    /// around it.
+    fn close(&mut self, n: Id) -> Result<(), LowerError> {
+        let graph = self.graph;
+        let mut around: Ranges = self.order.nest(n);
+        around.extend_from_slice(&graph[n].src[1..]);
+        for &r in graph[n].src[1..].iter().rev() {
+            let body = self.blocks.remove(&around).unwrap_or_default();
+            around.pop();
+            let var = self.values[&r];
+            let bound = graph[r].src[0];
+            let (lo, hi) = if graph.axis(r).kind == AxisType::Thread {
+                let extent = self.constant(r, bound, "the extent of the outermost range")?;
+                self.program.launch = Launch::Range { extent };
+                (
+                    self.launch_index(&around, LaunchIndex::Begin),
+                    self.launch_index(&around, LaunchIndex::End),
+                )
+            } else {
+                let dtype = graph[r].dtype;
+                let zero = self.program.values.insert(dtype);
+                let stmt = Stmt::Let {
+                    value: zero,
+                    expr: Expr::Const(Const::zero(dtype)),
+                };
+                self.blocks.entry(around.clone()).or_default().push(stmt);
+                (zero, self.values[&bound])
+            };
+            self.blocks
+                .entry(around.clone())
+                .or_default()
+                .push(Stmt::For { var, lo, hi, body });
+        }
+        Ok(())
+    }
+
+    /// Notes the extent of a hardware index.
+    fn dimension(
+        &mut self,
+        n: Id,
+        special: Special,
+        extent: u64,
+    ) -> Result<LaunchIndex, LowerError> {
+        let Launch::Grid { grid, block } = &mut self.program.launch else {
+            unreachable!("place-axes makes hardware indices only for a grid")
+        };
+        Ok(match special {
+            Special::Block(dim) => {
+                grid[usize::from(dim)] = extent;
+                LaunchIndex::Block(dim)
+            }
+            Special::Item(dim) => {
+                let limit = u64::from(u32::MAX);
+                let items = u32::try_from(extent).map_err(|_| LowerError {
+                    node: self.graph.origin(n),
+                    kind: LowerErrorKind::BlockTooLarge {
+                        items: extent.into(),
+                        limit,
+                    },
+                })?;
+                block[usize::from(dim)] = items;
+                LaunchIndex::Item(dim)
+            }
+        })
+    }
+
+    /// Appends `stmt` to the block of `n`, under its gate.
+    fn effect(&mut self, n: Id, stmt: Stmt) {
+        let stmt = match self.graph[n].gate() {
+            Some(gate) => Stmt::If {
+                cond: self.values[&gate],
+                body: vec![stmt],
+            },
+            None => stmt,
+        };
+        self.push(n, stmt);
+    }
+
+    fn define(&mut self, n: Id, expr: Expr) {
+        let value = self.program.values.insert(self.graph[n].dtype);
+        self.values.insert(n, value);
+        self.push(n, Stmt::Let { value, expr });
+    }
+
+    /// A zero of `dtype` in the block of `n`.
+    fn zero(&mut self, n: Id, dtype: DType) -> Value {
+        let value = self.program.values.insert(dtype);
+        self.push(
+            n,
+            Stmt::Let {
+                value,
+                expr: Expr::Const(Const::zero(dtype)),
+            },
+        );
+        value
+    }
+
+    fn launch_index(&mut self, around: &Ranges, index: LaunchIndex) -> Value {
+        let value = self.program.values.insert(DType::I64);
+        let stmt = Stmt::Let {
+            value,
+            expr: Expr::Launch(index),
+        };
+        self.blocks.entry(around.clone()).or_default().push(stmt);
+        value
+    }
+
+    fn push(&mut self, n: Id, stmt: Stmt) {
+        self.blocks
+            .entry(self.order.nest(n))
+            .or_default()
+            .push(stmt);
+    }
+
+    fn address(&self, n: Id) -> Address {
+        let mut n = n;
+        while self.graph[n].op == Op::After {
+            n = self.graph[n].src[0];
+        }
+        let storage = self
+            .graph
+            .storage(n)
+            .expect("the verifier rejects an address of no buffer");
+        Address {
+            storage: self.storage[&storage],
+            offset: self.values[&self.graph[n].src[1]],
+        }
+    }
+
+    /// The value of `dim`, a constant.
+    fn constant(&self, n: Id, dim: Id, what: &'static str) -> Result<u64, LowerError> {
+        let value = self
+            .graph
+            .as_int(dim)
+            .and_then(|value| u64::try_from(value.max(0)).ok());
+        value.ok_or_else(|| LowerError {
+            node: self.graph.origin(n),
+            kind: LowerErrorKind::NotConstant {
+                what,
+                found: self.graph.origin(dim),
+            },
+        })
+    }
+}

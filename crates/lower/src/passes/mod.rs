@@ -1,0 +1,35 @@
+//! The passes, one a file. [`crate::pipeline::PASSES`] has their order.
+
+mod check_races;
+mod drop_unit_ranges;
+mod flatten_addresses;
+mod gate_loads;
+mod guard_accesses;
+mod linearize;
+mod pin_accesses;
+mod place_axes;
+mod simplify;
+mod size_indices;
+mod split_ranges;
+
+pub use check_races::check_races;
+pub use drop_unit_ranges::drop_unit_ranges;
+pub use flatten_addresses::flatten_addresses;
+pub use gate_loads::gate_loads;
+pub use guard_accesses::guard_accesses;
+pub use linearize::linearize;
+pub use pin_accesses::pin_accesses;
+pub use place_axes::place_axes;
+pub use simplify::simplify;
+pub use size_indices::size_indices;
+pub use split_ranges::split_ranges;
+
+use uop::{Graph, Node, Op};
+
+/// Adds `test` to the gate of the access `node`.
+fn add_gate(graph: &mut Graph, node: &mut Node, test: uop::Id) {
+    match node.gate_slot() {
+        Some(slot) => node.src[slot] = graph.op(Op::And, &[node.src[slot], test]),
+        None => node.src.push(test),
+    }
+}

@@ -1,0 +1,112 @@
+use uop::{AxisType, Bounds, Const, DType, Graph, Id, Interval, Node, Op};
+
+use crate::caps::Caps;
+use crate::error::{LowerError, LowerErrorKind};
+
+/// Gives every `index` expression 32 or 64 bits, from its value bounds.
+///
+/// An operation is as wide as the widest of its result and its operands, so no step of it wraps:
+/// `min(max(cast(token), 0), n)` of an i32 token stays i32, and one that leaves 32 bits anywhere
+/// is computed in 64. Takes and keeps `Phase::Lowered`; afterwards `index` is gone, but for the
+/// axis lengths of PARAM and BUFFER.
+///
+/// # Errors
+///
+/// `IndexTooWide` for what leaves 64 bits.
+pub fn size_indices(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerError> {
+    let widths = widths(graph, root, caps)?;
+    let width = |n: Id| widths[n.index()];
+    Ok(graph.rebuild(root, |graph, old, mut node| {
+        let sources = graph[old].src.clone();
+        match node.op {
+            // The lengths of the axes stay exact.
+            Op::Param | Op::Buffer => return graph.intern(graph[old].clone()),
+            Op::After => {
+                let dtype = graph[node.src[0]].dtype;
+                return graph.intern(Node { dtype, ..node });
+            }
+            _ => {}
+        }
+        if let (Op::Const, Some(own), Some(Const::Int(value))) =
+            (node.op, width(old), node.constant())
+        {
+            return graph.constant(own, Const::Int(value));
+        }
+        if let (Op::Cast, Some(own)) = (node.op, width(old)) {
+            return at_width(graph, node.src[0], own);
+        }
+        if !(node.op.is_arithmetic() || matches!(node.op, Op::Range | Op::Special)) {
+            return graph.intern(node);
+        }
+        let Some(wide) = sources
+            .iter()
+            .filter_map(|&s| width(s))
+            .chain(width(old))
+            .max()
+        else {
+            return graph.intern(node);
+        };
+        for (s, &before) in node.src.iter_mut().zip(&sources) {
+            if width(before).is_some() {
+                *s = at_width(graph, *s, wide);
+            }
+        }
+        match width(old) {
+            Some(own) => {
+                let n = graph.intern(Node {
+                    dtype: wide,
+                    ..node
+                });
+                at_width(graph, n, own)
+            }
+            None => graph.intern(node),
+        }
+    }))
+}
+
+/// The sized dtype of each `index` node, by id: the narrowest that holds its values.
+fn widths(graph: &Graph, root: Id, caps: &Caps) -> Result<Vec<Option<DType>>, LowerError> {
+    let mut bounds = Bounds::new();
+    let mut widths: Vec<Option<DType>> = vec![None; root.index() + 1];
+    for n in graph.reachable(root) {
+        let node = &graph[n];
+        if node.dtype != DType::Index {
+            continue;
+        }
+        let interval = bounds.get(graph, n);
+        let fits = |dtype| interval.within(Interval::of(dtype));
+        if !fits(DType::I64) {
+            let kind = LowerErrorKind::IndexTooWide {
+                lo: interval.lo,
+                hi: interval.hi,
+            };
+            return Err(LowerError {
+                node: graph.origin(n),
+                kind,
+            });
+        }
+        // A slice of the outermost range is handed over as 64-bit numbers.
+        let thread = node
+            .axis()
+            .is_some_and(|axis| axis.kind == AxisType::Thread);
+        let own = if caps.narrow_index && fits(DType::I32) && !thread {
+            DType::I32
+        } else {
+            DType::I64
+        };
+        // A loop variable is compared with its bound.
+        let bound = matches!(node.op, Op::Range | Op::Special)
+            .then(|| widths[node.src[0].index()])
+            .flatten();
+        widths[n.index()] = Some(bound.map_or(own, |bound| bound.max(own)));
+    }
+    Ok(widths)
+}
+
+/// `n` as a value of `dtype`, which holds it.
+fn at_width(graph: &mut Graph, n: Id, dtype: DType) -> Id {
+    match graph.as_const(n) {
+        Some(value @ Const::Int(_)) => graph.constant(dtype, value),
+        _ => graph.cast(n, dtype),
+    }
+}

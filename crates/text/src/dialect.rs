@@ -1,0 +1,372 @@
+//! What tells one C-family language from another.
+
+use lower::{Launch, LaunchIndex, ProgramParam};
+use uop::{AtomicOp, DType};
+
+use crate::emit::{Helper, Kernel};
+
+/// A language of the C family. [`C`] is the base; another one is a constant that states only its
+/// differences.
+#[derive(Clone, Copy, Debug)]
+pub struct Dialect {
+    /// The name in messages.
+    pub name: &'static str,
+    /// Whether it takes programs with a grid; otherwise it takes those without.
+    pub(crate) grid: bool,
+    /// The names of the scalar types.
+    pub(crate) bool: &'static str,
+    pub(crate) i32: &'static str,
+    pub(crate) i64: &'static str,
+    pub(crate) u32: &'static str,
+    pub(crate) u64: &'static str,
+    pub(crate) f32: &'static str,
+    pub(crate) restrict: &'static str,
+    /// What precedes the result type of a helper.
+    pub(crate) helper: &'static str,
+    /// What is behind the kernel's name in that of the entry.
+    pub(crate) entry_suffix: &'static str,
+    /// How an index from outside is spelled; `None` if there is none.
+    pub(crate) index: fn(LaunchIndex) -> Option<&'static str>,
+    /// How an atomic is spelled; `None` if there is none.
+    pub(crate) atomic: fn(AtomicOp, DType) -> Option<Atomic>,
+    /// The lines of the head comment below the arguments.
+    pub(crate) notes: fn(&Kernel) -> String,
+    /// What stands between the head comment and the helpers.
+    pub(crate) prelude: fn(&Kernel) -> String,
+    /// The functions.
+    pub(crate) functions: fn(&Kernel) -> String,
+}
+
+/// A call that does an atomic: `function(&element, value rest)`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Atomic {
+    pub(crate) function: &'static str,
+    pub(crate) rest: &'static str,
+    pub(crate) helper: Option<Helper>,
+}
+
+/// C11 with the atomic builtins of gcc and clang, for a program without a grid.
+///
+/// `void NAME_range(void *const *buffers, int64_t begin, int64_t end)` does a part of the outermost
+/// parallel range, with the buffers by slot; `void NAME(…)` does all of it.
+pub const C: Dialect = Dialect {
+    name: "c",
+    grid: false,
+    bool: "bool",
+    i32: "int32_t",
+    i64: "int64_t",
+    u32: "uint32_t",
+    u64: "uint64_t",
+    f32: "float",
+    restrict: "restrict",
+    helper: "static",
+    entry_suffix: "_range",
+    index: c_index,
+    atomic: c_atomic,
+    notes: c_notes,
+    prelude: c_prelude,
+    functions: c_functions,
+};
+
+/// HIP for AMD GPUs, for a program with a grid. Needs no header and tolerates HIP's.
+pub const HIP: Dialect = Dialect {
+    name: "hip",
+    grid: true,
+    // Without a header there is no `int32_t`. `long` has 64 bits on AMD GPUs.
+    i32: "int",
+    i64: "long",
+    u32: "unsigned",
+    u64: "unsigned long",
+    // C++ has no `restrict`.
+    restrict: "__restrict__",
+    helper: "static __device__",
+    entry_suffix: "",
+    index: hip_index,
+    atomic: hip_atomic,
+    notes: hip_notes,
+    prelude: hip_prelude,
+    functions: hip_functions,
+    ..C
+};
+
+impl Dialect {
+    /// The name of the function that a launch looks up, for a kernel that is called `kernel` in the
+    /// text.
+    pub(crate) fn entry_name(&self, kernel: &str) -> String {
+        format!("{kernel}{}", self.entry_suffix)
+    }
+
+    /// The name of `dtype`; `None` if it has no values here.
+    pub(crate) fn dtype(&self, dtype: DType) -> Option<&'static str> {
+        match dtype {
+            DType::Bool => Some(self.bool),
+            DType::I32 => Some(self.i32),
+            DType::I64 => Some(self.i64),
+            DType::F32 => Some(self.f32),
+            DType::Void | DType::Index => None,
+        }
+    }
+}
+
+/// Refuses options under which the compiler computes something else: NaN and infinities assumed
+/// away, or floats kept in wider registers (x87).
+const STRICT_FLOATS: &str = "\
+#if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__ || __FLT_EVAL_METHOD__ == 2
+#error \"floats must follow IEEE 754: compile without -ffast-math\"
+#endif
+";
+
+fn c_index(index: LaunchIndex) -> Option<&'static str> {
+    match index {
+        LaunchIndex::Begin => Some("begin"),
+        LaunchIndex::End => Some("end"),
+        LaunchIndex::Block(_) | LaunchIndex::Item(_) => None,
+    }
+}
+
+fn c_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
+    match (op, dtype) {
+        // The builtins wrap, signed or not:
+        // https://gcc.gnu.org/onlinedocs/gcc/_005f_005fatomic-Builtins.html
+        (AtomicOp::Add, DType::I32 | DType::I64) => {
+            Some(Atomic { function: "__atomic_fetch_add", rest: ", __ATOMIC_RELAXED", helper: None })
+        }
+        // gcc's takes no float.
+        (AtomicOp::Add, DType::F32) => Some(Atomic {
+            function: "atomic_add_f32",
+            rest: "",
+            helper: Some(Helper::AtomicAddF32),
+        }),
+        (AtomicOp::Add, DType::Void | DType::Bool | DType::Index) => None,
+    }
+}
+
+fn c_notes(kernel: &Kernel) -> String {
+    let name = &kernel.name;
+    format!(
+        " * A mutable buffer overlaps no other. {name}_range does the instances begin to end - 1 of\n \
+         * {}; parts may run at the same time, in any order. {name} does them all.\n \
+         *\n \
+         * Compile, with gcc or clang and any -O (clang: no -ffp-contract=fast):\n \
+         *   cc -std=c11 -O3 -shared -fPIC {name}.c -o {name}.so\n",
+        extent(kernel)
+    )
+}
+
+fn c_prelude(kernel: &Kernel) -> String {
+    let mut out = String::new();
+    if kernel.used.bool {
+        out += "#include <stdbool.h>\n";
+    }
+    out += "#include <stdint.h>\n\n";
+    out += STRICT_FLOATS;
+    // C11's pragma is unknown to gcc, which contracts unless -std says ISO C.
+    out += "
+/* No product and sum become one operation. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize(\"fp-contract=off\")
+#else
+#pragma STDC FP_CONTRACT OFF
+#endif
+";
+    if kernel.used.comparison {
+        out += "
+/* Comparisons here may have one outcome only. */
+#pragma GCC diagnostic ignored \"-Wtautological-compare\"
+#pragma GCC diagnostic ignored \"-Wtype-limits\"
+";
+    }
+    out
+}
+
+fn c_functions(kernel: &Kernel) -> String {
+    let name = &kernel.name;
+    let entry = kernel.dialect.entry_name(name);
+    let mut out = format!("void {entry}(void *const *buffers, int64_t begin, int64_t end) {{\n");
+    for (slot, param) in kernel.used_params() {
+        let declaration = kernel.declaration(slot, param);
+        out += &format!("    {declaration} = buffers[{slot}];\n");
+    }
+    if kernel.used_params().next().is_none() {
+        out += "    (void)buffers;\n";
+    }
+    for (index, name) in [(LaunchIndex::Begin, "begin"), (LaunchIndex::End, "end")] {
+        if !kernel.used.indices.contains(&index) {
+            out += &format!("    (void){name};\n");
+        }
+    }
+    out += &kernel.body;
+    out += "}\n\n";
+
+    let params = &kernel.program.params;
+    let declarations = kernel.declarations();
+    if declarations.is_empty() {
+        out += &signature("void", name, &["void".to_owned()]);
+        out += "    void *const *buffers = 0;\n";
+    } else {
+        out += &signature("void", name, &declarations);
+        let pointers: Vec<String> = params
+            .iter()
+            .zip(&kernel.params)
+            .map(|(p, name)| if p.mutable { name.clone() } else { format!("(void *){name}") })
+            .collect();
+        out += &format!("    void *const buffers[] = {{{}}};\n", pointers.join(", "));
+    }
+    out += &format!("    {entry}(buffers, 0, {});\n}}\n", extent(kernel));
+    out
+}
+
+/// The instances of a program without a grid.
+fn extent(kernel: &Kernel) -> u64 {
+    match kernel.program.launch {
+        Launch::Range { extent } => extent,
+        Launch::Grid { .. } => unreachable!("emit checks the launch before it frames the text"),
+    }
+}
+
+fn hip_index(index: LaunchIndex) -> Option<&'static str> {
+    // https://clang.llvm.org/docs/LanguageExtensions.html has no list; LLVM's
+    // include/clang/Basic/BuiltinsAMDGPU.def has.
+    match index {
+        LaunchIndex::Block(0) => Some("__builtin_amdgcn_workgroup_id_x()"),
+        LaunchIndex::Block(1) => Some("__builtin_amdgcn_workgroup_id_y()"),
+        LaunchIndex::Block(2) => Some("__builtin_amdgcn_workgroup_id_z()"),
+        LaunchIndex::Item(0) => Some("__builtin_amdgcn_workitem_id_x()"),
+        LaunchIndex::Item(1) => Some("__builtin_amdgcn_workitem_id_y()"),
+        LaunchIndex::Item(2) => Some("__builtin_amdgcn_workitem_id_z()"),
+        LaunchIndex::Block(_) | LaunchIndex::Item(_) | LaunchIndex::Begin | LaunchIndex::End => {
+            None
+        }
+    }
+}
+
+fn hip_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
+    match (op, dtype) {
+        // Agent scope: all work-items of one device, no other device and no host.
+        (AtomicOp::Add, DType::I32 | DType::I64 | DType::F32) => Some(Atomic {
+            function: "__hip_atomic_fetch_add",
+            rest: ", __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT",
+            helper: None,
+        }),
+        (AtomicOp::Add, DType::Void | DType::Bool | DType::Index) => None,
+    }
+}
+
+fn hip_notes(kernel: &Kernel) -> String {
+    let (grid, block) = grid(kernel);
+    let name = &kernel.name;
+    let mut out = format!(
+        " * A mutable buffer overlaps no other.\n \
+         *\n \
+         * Launch exactly {} x {} x {} blocks of {} x {} x {} work-items; with a zero in the grid\n \
+         * there is nothing to launch.\n",
+        grid[0], grid[1], grid[2], block[0], block[1], block[2]
+    );
+    out += &format!(
+        " *\n \
+         * Compile, for gfx90a, gfx942, gfx1100 or gfx1201, with clang 19 or later:\n \
+         *   clang -x hip --cuda-device-only --no-gpu-bundle-output -O3 -nogpuinc -nogpulib \\\n \
+         *     --offload-arch=gfx1100 {name}.hip -o {name}.hsaco\n"
+    );
+    let atomics: Vec<&str> = kernel
+        .used
+        .atomics
+        .iter()
+        .filter(|&&slot| kernel.program.params[slot].dtype == DType::F32)
+        .map(|&slot| kernel.params[slot].as_str())
+        .collect();
+    if !atomics.is_empty() {
+        out += &format!(
+            " *\n \
+             * Floats are added atomically to {}: coarse-grained memory, as hipMalloc gives.\n \
+             * -munsafe-fp-atomics then lets the compiler use one instruction where the chip has it,\n \
+             * which may take subnormals for zero, instead of a loop.\n",
+            atomics.join(", ")
+        );
+    }
+    out
+}
+
+fn hip_prelude(kernel: &Kernel) -> String {
+    let mut out = STRICT_FLOATS.to_owned();
+    if kernel.used.i64 {
+        out += "static_assert(sizeof(long) == 8, \"64-bit integers are spelled long\");\n";
+    }
+    out += "
+/* No product and sum become one operation. */
+#pragma clang fp contract(off)
+
+/* As the HIP headers have them. */
+#ifndef __global__
+#define __global__ __attribute__((global))
+#endif
+";
+    if !kernel.used.helpers.is_empty() {
+        out += "#ifndef __device__\n#define __device__ __attribute__((device))\n#endif\n";
+    }
+    out += "\
+#ifndef __launch_bounds__
+#define __launch_bounds__(n) __attribute__((launch_bounds(n)))
+#endif
+";
+    out
+}
+
+fn hip_functions(kernel: &Kernel) -> String {
+    let (_, block) = grid(kernel);
+    let items: u128 = block.iter().map(|&n| u128::from(n)).product();
+    // The exact number: the default allows for 1024 and may spend fewer registers on each.
+    let result = format!("extern \"C\" __global__ void __launch_bounds__({items})");
+    let mut out = signature(&result, &kernel.name, &kernel.declarations());
+    for (slot, name) in kernel.params.iter().enumerate() {
+        if !kernel.used.params.contains(&slot) {
+            out += &format!("    (void){name};\n");
+        }
+    }
+    out + &kernel.body + "}\n"
+}
+
+/// The grid and block of a program with a grid.
+fn grid(kernel: &Kernel) -> ([u64; 3], [u32; 3]) {
+    match kernel.program.launch {
+        Launch::Grid { grid, block } => (grid, block),
+        Launch::Range { .. } => unreachable!("emit checks the launch before it frames the text"),
+    }
+}
+
+/// `result name(params) {`, on one line if that is short.
+fn signature(result: &str, name: &str, params: &[String]) -> String {
+    let line = format!("{result} {name}({}) {{\n", params.join(", "));
+    if line.len() <= 100 {
+        return line;
+    }
+    format!("{result} {name}(\n    {}) {{\n", params.join(",\n    "))
+}
+
+impl Kernel<'_> {
+    /// The slots and parameters that the body mentions.
+    fn used_params(&self) -> impl Iterator<Item = (usize, &ProgramParam)> {
+        self.program.params.iter().enumerate().filter(|(slot, _)| self.used.params.contains(slot))
+    }
+
+    /// The declarations of all parameters.
+    fn declarations(&self) -> Vec<String> {
+        let params = self.program.params.iter().enumerate();
+        params.map(|(slot, param)| self.declaration(slot, param)).collect()
+    }
+
+    /// `const float *restrict x`.
+    fn declaration(&self, slot: usize, param: &ProgramParam) -> String {
+        let qualifier = if param.mutable { "" } else { "const " };
+        let dtype = self.dialect.dtype(param.dtype).unwrap_or("void");
+        // Launches check that a mutable buffer overlaps no other, so `restrict` is right, with one
+        // exception: an element that is updated atomically is modified through another pointer,
+        // that of another thread or work-item, while this one is in use (C11 section 6.7.3.1).
+        let restrict = if self.used.atomics.contains(&slot) {
+            String::new()
+        } else {
+            format!("{} ", self.dialect.restrict)
+        };
+        format!("{qualifier}{dtype} *{restrict}{}", self.params[slot])
+    }
+}

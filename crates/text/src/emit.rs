@@ -1,0 +1,555 @@
+//! The emitter: one pass over a [`Program`], whatever the dialect.
+//!
+//! A constant is spelled where it is used, and so is arithmetic that is used once, in the block
+//! that defines it, and short. Everything else gets a `const` local, loads always, so nothing
+//! moves across an effect. Values without users are left out.
+
+use std::collections::{BTreeSet, HashSet};
+
+use lower::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
+use slotmap::SecondaryMap;
+use uop::{Const, DType, Op};
+
+use crate::alu::Alu;
+use crate::dialect::Dialect;
+use crate::error::{EmitError, EmitErrorKind};
+use crate::expr::{Prec, Text};
+use crate::names::{Names, is_identifier};
+
+/// Longer expressions are named, in bytes. It also bounds their depth: clang takes 256 levels of
+/// brackets.
+const INLINE: usize = 60;
+
+/// The text of `program` in `dialect`: one source file, which states how to compile and call it.
+///
+/// # Errors
+///
+/// Everything that the dialect cannot express: a launch with a grid or without one, names, types,
+/// ops, atomics.
+///
+/// # Panics
+///
+/// If `program` is not valid, by `Program::validate`.
+pub fn emit(program: &Program, dialect: &Dialect) -> Result<String, EmitError> {
+    let mut emitter = Emitter::new(program, dialect);
+    emitter.block(&program.body, 1);
+    if emitter.errors.is_empty() {
+        return Ok(emitter.finish().file());
+    }
+    Err(EmitError {
+        kernel: program.name.clone(),
+        target: dialect.name,
+        kinds: emitter.errors,
+    })
+}
+
+/// A function that the text defines if it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Helper {
+    F32FromBits,
+    F32ToI32,
+    F32ToI64,
+    AtomicAddF32,
+}
+
+/// What the body of a kernel uses.
+#[derive(Debug, Default)]
+pub(crate) struct Used {
+    /// By slot.
+    pub(crate) params: BTreeSet<usize>,
+    /// The parameters that an atomic updates, by slot.
+    pub(crate) atomics: BTreeSet<usize>,
+    pub(crate) indices: HashSet<LaunchIndex>,
+    pub(crate) helpers: BTreeSet<Helper>,
+    /// Whether `bool`, `true` or `false` is spelled.
+    pub(crate) bool: bool,
+    /// Whether the 64-bit integer is spelled.
+    pub(crate) i64: bool,
+    /// Whether integers are compared.
+    pub(crate) comparison: bool,
+    registers: BTreeSet<usize>,
+    registers_read: BTreeSet<usize>,
+}
+
+/// A kernel whose body is written, for the dialect to frame.
+#[derive(Debug)]
+pub(crate) struct Kernel<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) dialect: &'a Dialect,
+    /// Its name in the text.
+    pub(crate) name: String,
+    /// The names of the parameters in the text, by slot.
+    pub(crate) params: Vec<String>,
+    /// Statements, indented by one level, each line with its end.
+    pub(crate) body: String,
+    pub(crate) used: Used,
+}
+
+impl Kernel<'_> {
+    /// The whole source file.
+    fn file(&self) -> String {
+        let mut out = self.head();
+        out.push('\n');
+        out += &(self.dialect.prelude)(self);
+        out.push('\n');
+        for &helper in &self.used.helpers {
+            out += &helper.text(self.dialect);
+            out.push('\n');
+        }
+        out + &(self.dialect.functions)(self)
+    }
+
+    /// The head comment.
+    fn head(&self) -> String {
+        let title = self.dialect.name.to_uppercase();
+        let mut out = format!("/*\n * {}: a kernel in {title}, written by uopc.\n *\n", self.name);
+        let params = self.program.params.iter().zip(&self.params);
+        let rows: Vec<[String; 3]> = params
+            .map(|(param, name)| {
+                let access = if param.mutable { "mutable" } else { "read-only" };
+                let ty = format!("{}{:?}", param.dtype, param.shape);
+                [name.clone(), ty, access.to_owned()]
+            })
+            .collect();
+        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        let (names, types) = (width(0), width(1));
+        for [name, ty, access] in &rows {
+            out += &format!(" *   {name:names$}  {ty:types$}  {access}\n");
+        }
+        if !rows.is_empty() {
+            out += " *\n";
+        }
+        out += &(self.dialect.notes)(self);
+        out + " */\n"
+    }
+}
+
+impl Helper {
+    fn text(self, dialect: &Dialect) -> String {
+        let qualifier = dialect.helper;
+        // The bounds are powers of two: exact as floats, as the largest integers are not.
+        let truncate = |ty, bound, min, max| {
+            format!(
+                "/* Truncates and saturates; NaN gives 0. */\n\
+                 {qualifier} {ty} {name}(float x) {{\n    \
+                     if (-{bound} <= x && x < {bound}) {{\n        \
+                         return ({ty})x;\n    \
+                     }}\n    \
+                     return x < 0.0f ? {min} : 0.0f < x ? {max} : 0;\n\
+                 }}\n",
+                name = self.name(),
+            )
+        };
+        match self {
+            Helper::F32FromBits => format!(
+                "{qualifier} float {name}({bits} bits) {{\n    \
+                     float value;\n    \
+                     __builtin_memcpy(&value, &bits, sizeof value);\n    \
+                     return value;\n\
+                 }}\n",
+                name = self.name(),
+                bits = dialect.u32,
+            ),
+            Helper::F32ToI32 => {
+                truncate(dialect.i32, "2147483648.0f", "-2147483647 - 1", "2147483647")
+            }
+            Helper::F32ToI64 => truncate(
+                dialect.i64,
+                "9223372036854775808.0f",
+                "-9223372036854775807LL - 1",
+                "9223372036854775807LL",
+            ),
+            // The builtins compare bits, so that a NaN does not loop for ever.
+            Helper::AtomicAddF32 => format!(
+                "{qualifier} void {name}(float *p, float value) {{\n    \
+                     float old, sum;\n    \
+                     __atomic_load(p, &old, __ATOMIC_RELAXED);\n    \
+                     do {{\n        \
+                         sum = old + value;\n    \
+                     }} while (!__atomic_compare_exchange(p, &old, &sum, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));\n\
+                 }}\n",
+                name = self.name(),
+            ),
+        }
+    }
+
+    /// The name of the function, which is reserved.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Helper::F32FromBits => "f32_from_bits",
+            Helper::F32ToI32 => "f32_to_i32",
+            Helper::F32ToI64 => "f32_to_i64",
+            Helper::AtomicAddF32 => "atomic_add_f32",
+        }
+    }
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Not at all: nothing that is written uses it.
+    Dead,
+    /// Where it is used, if it may move there: once, in the block that defines it.
+    Once,
+    /// As a local.
+    Named,
+}
+
+/// The first walk: decides the fate of each value, from users to sources.
+#[derive(Default)]
+struct Fates {
+    /// How often a value is spelled, and the last block to do so.
+    uses: SecondaryMap<Value, (u32, u32)>,
+    fates: SecondaryMap<Value, Fate>,
+    blocks: u32,
+}
+
+impl Fates {
+    fn block(&mut self, body: &[Stmt]) {
+        let block = self.blocks;
+        self.blocks += 1;
+        for stmt in body.iter().rev() {
+            match stmt {
+                Stmt::Let { value, expr } => {
+                    let fate = match self.uses.get(*value) {
+                        None => Fate::Dead,
+                        Some(&(1, user)) if user == block => Fate::Once,
+                        Some(_) => Fate::Named,
+                    };
+                    self.fates.insert(*value, fate);
+                    if fate != Fate::Dead {
+                        self.expr(expr, block);
+                    }
+                }
+                Stmt::For { lo, hi, body, .. } => {
+                    if has_effect(body) {
+                        self.block(body);
+                        self.uses(&[*lo, *hi], block);
+                    }
+                }
+                Stmt::If { cond, body } => {
+                    if has_effect(body) {
+                        self.block(body);
+                        self.uses(&[*cond], block);
+                    }
+                }
+                Stmt::Store { address, value } | Stmt::Atomic { address, value, .. } => {
+                    self.uses(&[address.offset, *value], block);
+                }
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr, block: u32) {
+        match expr {
+            Expr::Const(_) | Expr::Launch(_) => {}
+            Expr::Alu { op, args, .. } => {
+                self.uses(args, block);
+                if matches!(op, Op::Max | Op::Min) {
+                    // They spell their operands twice.
+                    self.uses(args, block);
+                }
+            }
+            Expr::Load { address, gate } => {
+                self.uses(&[address.offset], block);
+                if let Some((gate, alternative)) = gate {
+                    self.uses(&[*gate, *alternative], block);
+                }
+            }
+        }
+    }
+
+    fn uses(&mut self, values: &[Value], block: u32) {
+        for &value in values {
+            let count = self.uses.get(value).map_or(0, |&(count, _)| count);
+            self.uses.insert(value, (count + 1, block));
+        }
+    }
+}
+
+/// Whether running `body` can change anything outside it. A load whose value goes nowhere does not.
+fn has_effect(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Let { .. } => false,
+        Stmt::For { body, .. } | Stmt::If { body, .. } => has_effect(body),
+        Stmt::Store { .. } | Stmt::Atomic { .. } => true,
+    })
+}
+
+/// The second walk: writes the statements, from sources to users.
+struct Emitter<'a> {
+    program: &'a Program,
+    dialect: &'a Dialect,
+    names: Names,
+    name: String,
+    params: Vec<String>,
+    registers: Vec<String>,
+    /// The variable of the loops at each depth.
+    loops: Vec<String>,
+    open_loops: usize,
+    fates: SecondaryMap<Value, Fate>,
+    texts: SecondaryMap<Value, Text>,
+    used: Used,
+    body: String,
+    errors: Vec<EmitErrorKind>,
+}
+
+impl<'a> Emitter<'a> {
+    fn new(program: &'a Program, dialect: &'a Dialect) -> Emitter<'a> {
+        let mut names = Names::default();
+        let name = names.kernel(&program.name);
+        names.keep(&dialect.entry_name(&name));
+        let params = program.params.iter().map(|param| names.keep(&param.name)).collect();
+        let registers = program.registers.iter().map(|_| names.number("r")).collect();
+        let mut fates = Fates::default();
+        fates.block(&program.body);
+        let mut emitter = Emitter {
+            program,
+            dialect,
+            names,
+            name,
+            params,
+            registers,
+            loops: Vec::new(),
+            open_loops: 0,
+            fates: fates.fates,
+            texts: SecondaryMap::new(),
+            used: Used::default(),
+            body: String::new(),
+            errors: Vec::new(),
+        };
+        if dialect.grid != matches!(program.launch, Launch::Grid { .. }) {
+            emitter.error(EmitErrorKind::Launch { grid: dialect.grid });
+        }
+        for name in [&program.name].into_iter().chain(program.params.iter().map(|p| &p.name)) {
+            if !is_identifier(name) {
+                emitter.error(EmitErrorKind::Name { name: name.clone() });
+            }
+        }
+        for param in &program.params {
+            emitter.dtype(param.dtype);
+        }
+        emitter
+    }
+
+    fn finish(mut self) -> Kernel<'a> {
+        let mut registers = String::new();
+        for number in self.used.registers.clone() {
+            let register = &self.program.registers[number];
+            let (dtype, name) = (self.dtype(register.dtype), &self.registers[number]);
+            // Zeros, so that no compiler warns of reads that it cannot tell to come after a write.
+            registers += &format!("    {dtype} {name}[{}] = {{0}};\n", register.len.max(1));
+            if !self.used.registers_read.contains(&number) {
+                registers += &format!("    (void){name};\n");
+            }
+        }
+        Kernel {
+            program: self.program,
+            dialect: self.dialect,
+            name: self.name,
+            params: self.params,
+            body: registers + &self.body,
+            used: self.used,
+        }
+    }
+
+    fn error(&mut self, kind: EmitErrorKind) {
+        if !self.errors.contains(&kind) {
+            self.errors.push(kind);
+        }
+    }
+
+    /// The type's name.
+    fn dtype(&mut self, dtype: DType) -> &'static str {
+        self.used.bool |= dtype == DType::Bool;
+        self.used.i64 |= dtype == DType::I64;
+        self.dialect.dtype(dtype).unwrap_or_else(|| {
+            self.error(EmitErrorKind::Type { dtype });
+            "void"
+        })
+    }
+
+    fn line(&mut self, depth: usize, text: &str) {
+        self.body += &"    ".repeat(depth);
+        self.body += text;
+        self.body.push('\n');
+    }
+
+    fn block(&mut self, body: &[Stmt], depth: usize) {
+        for stmt in body {
+            match stmt {
+                Stmt::Let { value, expr } => self.define(*value, expr, depth),
+                Stmt::For { var, lo, hi, body } => {
+                    if has_effect(body) {
+                        self.for_loop(*var, *lo, *hi, body, depth);
+                    }
+                }
+                Stmt::If { cond, body } => {
+                    if has_effect(body) {
+                        let cond = &self.texts[*cond].text;
+                        self.line(depth, &format!("if ({cond}) {{"));
+                        self.block(body, depth + 1);
+                        self.line(depth, "}");
+                    }
+                }
+                Stmt::Store { address, value } => {
+                    let place = self.place(*address);
+                    let value = &self.texts[*value].text;
+                    self.line(depth, &format!("{place} = {value};"));
+                }
+                Stmt::Atomic { op, address, value } => {
+                    let dtype = self.program.element(address.storage);
+                    let Some(atomic) = (self.dialect.atomic)(*op, dtype) else {
+                        self.error(EmitErrorKind::Atomic { op: *op, dtype });
+                        continue;
+                    };
+                    self.used.helpers.extend(atomic.helper);
+                    if let Storage::Param(slot) = address.storage {
+                        self.used.atomics.insert(slot);
+                    }
+                    let place = self.place(*address);
+                    let value = &self.texts[*value].text;
+                    let (function, rest) = (atomic.function, atomic.rest);
+                    self.line(depth, &format!("{function}(&{place}, {value}{rest});"));
+                }
+            }
+        }
+    }
+
+    fn for_loop(&mut self, var: Value, lo: Value, hi: Value, body: &[Stmt], depth: usize) {
+        if self.open_loops == self.loops.len() {
+            let name = self.names.keep(&format!("i{}", self.open_loops));
+            self.loops.push(name);
+        }
+        let name = self.loops[self.open_loops].clone();
+        let dtype = self.dtype(self.program.values[var]);
+        let lo = &self.texts[lo].text;
+        let hi = self.texts[hi].at_least(Prec::Sum);
+        let head = format!("for ({dtype} {name} = {lo}; {name} < {hi}; ++{name}) {{");
+        self.texts.insert(var, Text::atom(name));
+        self.line(depth, &head);
+        self.open_loops += 1;
+        self.block(body, depth + 1);
+        self.open_loops -= 1;
+        self.line(depth, "}");
+    }
+
+    fn define(&mut self, value: Value, expr: &Expr, depth: usize) {
+        let fate = self.fates[value];
+        if fate == Fate::Dead {
+            return;
+        }
+        let dtype = self.program.values[value];
+        let (text, name) = match expr {
+            Expr::Const(constant) => {
+                let text = self.constant(*constant, dtype);
+                self.texts.insert(value, text);
+                return;
+            }
+            Expr::Launch(index) => {
+                let Some(text) = (self.dialect.index)(*index) else {
+                    self.error(EmitErrorKind::Index { index: *index });
+                    return self.bind(value, Text::atom("0"));
+                };
+                self.used.indices.insert(*index);
+                let prefix = match index {
+                    LaunchIndex::Begin | LaunchIndex::End => {
+                        return self.bind(value, Text::atom(text));
+                    }
+                    LaunchIndex::Block(dim) => ["bx", "by", "bz"][usize::from(*dim)],
+                    LaunchIndex::Item(dim) => ["tx", "ty", "tz"][usize::from(*dim)],
+                };
+                // The hardware's indices are unsigned.
+                let ty = self.dtype(dtype);
+                (Text::atom(text).cast(ty), self.names.keep(prefix))
+            }
+            Expr::Alu { op, args, exact } => {
+                let text = self.arithmetic(*op, args, *exact, dtype);
+                if fate == Fate::Once && text.text.len() <= INLINE {
+                    return self.bind(value, text);
+                }
+                (text, self.names.number("v"))
+            }
+            Expr::Load { address, gate } => {
+                let place = Text::atom(self.place(*address));
+                let base = match address.storage {
+                    Storage::Param(slot) => &self.params[slot],
+                    Storage::Register(number) => {
+                        self.used.registers_read.insert(number);
+                        &self.registers[number]
+                    }
+                };
+                let name = self.names.number(&format!("{base}_"));
+                let text = match gate {
+                    None => place,
+                    Some((gate, alternative)) => {
+                        Text::ternary(&self.texts[*gate], &place, &self.texts[*alternative])
+                    }
+                };
+                (text, name)
+            }
+        };
+        let ty = self.dtype(dtype);
+        self.line(depth, &format!("const {ty} {name} = {};", text.text));
+        self.bind(value, Text::atom(name));
+    }
+
+    fn bind(&mut self, value: Value, text: Text) {
+        self.texts.insert(value, text);
+    }
+
+    /// `buffer[offset]`.
+    fn place(&mut self, address: Address) -> String {
+        let base = match address.storage {
+            Storage::Param(slot) => {
+                self.used.params.insert(slot);
+                &self.params[slot]
+            }
+            Storage::Register(number) => {
+                self.used.registers.insert(number);
+                &self.registers[number]
+            }
+        };
+        format!("{base}[{}]", self.texts[address.offset].text)
+    }
+
+    fn constant(&mut self, constant: Const, dtype: DType) -> Text {
+        match constant {
+            Const::Bool(value) => {
+                self.used.bool = true;
+                Text::atom(value.to_string())
+            }
+            Const::Int(value) => Text::int(value, dtype),
+            Const::F32(bits) if f32::from_bits(bits).is_nan() => {
+                Text::atom(format!("0x{bits:08x}U")).call(self.helper(Helper::F32FromBits))
+            }
+            Const::F32(bits) => Text::f32(bits),
+        }
+    }
+
+    fn helper(&mut self, helper: Helper) -> &'static str {
+        self.used.helpers.insert(helper);
+        helper.name()
+    }
+
+    /// `op` on `args`, with a result of `dtype`.
+    fn arithmetic(&mut self, op: Op, args: &[Value], exact: bool, dtype: DType) -> Text {
+        let operand = self.program.values[args[0]];
+        // The last argument of WHERE has the type of the result; its condition has another.
+        let operand = if op == Op::Where { dtype } else { operand };
+        let alu = Alu {
+            dialect: self.dialect,
+            args: args.iter().map(|&arg| self.texts[arg].clone()).collect(),
+            operand,
+            result: dtype,
+            exact,
+        };
+        let Some(text) = alu.apply(op) else {
+            self.error(EmitErrorKind::Op { op, dtype: operand });
+            return Text::atom("0");
+        };
+        self.used.comparison |= alu.compares_integers(op);
+        self.used.helpers.extend(alu.helper(op));
+        text
+    }
+}

@@ -1,0 +1,642 @@
+//! The handle API: kernels written with operators.
+//!
+//! A [`Kernel`] is the arena in which one kernel is written; a [`Val`] is a `Copy` handle to one of
+//! its nodes. Methods only build: [`Val::sink`] verifies and reports everything at once, with the
+//! file and line of the call that made each faulty node. What cannot be built at all (a constant
+//! that does not fit its dtype) poisons the handle and whatever is built from it, and is reported
+//! there too.
+//!
+//! ```
+//! use uop::{AxisType, DType, Kernel};
+//!
+//! // y[i] = a * x[i] + y[i]; x and y are f32[n].
+//! let k = Kernel::new();
+//! let n = 1000;
+//! let y = k.param_mut("y", DType::F32, [n]);
+//! let x = k.param("x", DType::F32, [n]);
+//! let i = k.range(n, AxisType::Global);
+//! let sum = x.at(i).load() * 2.0 + y.at(i).load();
+//! let kernel = y.at(i).store(sum).end([i]).sink("saxpy")?;
+//! println!("{kernel}");
+//! # Ok::<(), uop::BuildErrors>(())
+//! ```
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops;
+use std::panic::Location;
+
+use thiserror::Error;
+
+use crate::custom::{Custom, atomic};
+use crate::dtype::{Const, DType};
+use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param};
+use crate::op::Op;
+use crate::verify::{Phase, VerifyErrorKind, verify};
+
+/// A finished kernel: a graph in canonical form and its SINK.
+#[derive(Clone, Debug)]
+pub struct KernelGraph {
+    /// The nodes; only what the SINK depends on, in canonical order.
+    pub graph: Graph,
+    /// The SINK.
+    pub sink: Id,
+}
+
+impl fmt::Display for KernelGraph {
+    /// The canonical text form.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::print::print(&self.graph, self.sink))
+    }
+}
+
+/// The arena in which one kernel is written.
+#[derive(Debug, Default)]
+pub struct Kernel {
+    inner: RefCell<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    graph: Graph,
+    errors: Vec<BuildError>,
+    /// Where each node was first built.
+    places: HashMap<Id, &'static Location<'static>>,
+    params: u32,
+    buffers: u32,
+    axes: u32,
+}
+
+impl Kernel {
+    /// An empty kernel.
+    pub fn new() -> Kernel {
+        Kernel::default()
+    }
+
+    /// The next argument, which the kernel only reads: `dtype[shape…]`.
+    #[track_caller]
+    pub fn param<'k>(&'k self, name: &str, dtype: DType, shape: impl Indices<'k>) -> Val<'k> {
+        self.add_param(name, dtype, shape, false)
+    }
+
+    /// The next argument, which the kernel may write: `dtype[shape…]`.
+    #[track_caller]
+    pub fn param_mut<'k>(&'k self, name: &str, dtype: DType, shape: impl Indices<'k>) -> Val<'k> {
+        self.add_param(name, dtype, shape, true)
+    }
+
+    #[track_caller]
+    fn add_param<'k>(&'k self, name: &str, dtype: DType, shape: impl Indices<'k>, mutable: bool) -> Val<'k> {
+        let shape = shape.to_indices(self);
+        let slot = next(&mut self.inner.borrow_mut().params);
+        let param = Arg::Param(Box::new(Param { slot, name: name.into(), mutable }));
+        self.node(Op::Param, dtype, &shape, param)
+    }
+
+    /// Storage of one work-item, `dtype[shape…]`, undefined until it is stored to.
+    #[track_caller]
+    pub fn reg<'k>(&'k self, dtype: DType, shape: impl Indices<'k>) -> Val<'k> {
+        let shape = shape.to_indices(self);
+        let number = next(&mut self.inner.borrow_mut().buffers);
+        self.node(Op::Buffer, dtype, &shape, Arg::Buffer(number))
+    }
+
+    /// A loop variable `0..bound`, its axis numbered in order of calls.
+    #[track_caller]
+    pub fn range<'k>(&'k self, bound: impl Operand<'k>, kind: AxisType) -> Val<'k> {
+        let number = self.inner.borrow().axes;
+        self.range_at(number, bound, kind)
+    }
+
+    /// A loop variable `0..bound` with an axis number of its own.
+    #[track_caller]
+    pub fn range_at<'k>(&'k self, axis: u32, bound: impl Operand<'k>, kind: AxisType) -> Val<'k> {
+        {
+            let mut inner = self.inner.borrow_mut();
+            inner.axes = inner.axes.max(axis.saturating_add(1));
+        }
+        let bound = bound.to_val(self, DType::Index);
+        self.node(Op::Range, DType::Index, &[bound], Arg::Range(Axis { number: axis, kind }))
+    }
+
+    /// The `index` constant `value`.
+    #[track_caller]
+    pub fn int(&self, value: i64) -> Val<'_> {
+        value.to_val(self, DType::Index)
+    }
+
+    /// The constant `value` of `dtype`.
+    #[track_caller]
+    pub fn constant<'k>(&'k self, dtype: DType, value: impl Operand<'k>) -> Val<'k> {
+        value.to_val(self, dtype)
+    }
+
+    /// The operation `custom` on `args`, as its contract says.
+    #[track_caller]
+    pub fn custom<'k>(&'k self, custom: Custom, args: impl IntoIterator<Item = Val<'k>>) -> Val<'k> {
+        let args: Vec<Val<'k>> = args.into_iter().collect();
+        let result = custom.contract().result;
+        self.node(Op::Custom, result, &args, Arg::Custom(custom, Access::default()))
+    }
+
+    /// The unordered union of effects.
+    #[track_caller]
+    pub fn group<'k>(&'k self, effects: impl IntoIterator<Item = Val<'k>>) -> Val<'k> {
+        let effects: Vec<Val<'k>> = effects.into_iter().collect();
+        self.node(Op::Group, DType::Void, &effects, Arg::None)
+    }
+
+    #[track_caller]
+    fn node<'k>(&'k self, op: Op, dtype: DType, src: &[Val<'k>], arg: Arg) -> Val<'k> {
+        let place = Location::caller();
+        let mut inner = self.inner.borrow_mut();
+        if src.iter().any(|val| !std::ptr::eq(val.kernel, self)) {
+            inner.errors.push(BuildError { place, node: None, kind: BuildErrorKind::OtherKernel { op } });
+            return Val { kernel: self, id: None };
+        }
+        let id = src.iter().map(|val| val.id).collect::<Option<Vec<Id>>>().map(|src| {
+            let id = inner.graph.intern(Node::new(op, dtype, src).with_arg(arg));
+            inner.places.entry(id).or_insert(place);
+            id
+        });
+        Val { kernel: self, id }
+    }
+
+    #[track_caller]
+    fn literal(&self, dtype: DType, value: Option<Const>, text: impl fmt::Display) -> Val<'_> {
+        match value {
+            Some(value) => self.node(Op::Const, dtype, &[], Arg::Const(value)),
+            None => {
+                let kind = BuildErrorKind::Literal { value: text.to_string(), dtype };
+                let error = BuildError { place: Location::caller(), node: None, kind };
+                self.inner.borrow_mut().errors.push(error);
+                Val { kernel: self, id: None }
+            }
+        }
+    }
+}
+
+/// Counts up, from 0.
+fn next(counter: &mut u32) -> u32 {
+    *counter += 1;
+    *counter - 1
+}
+
+/// A handle to a node of a [`Kernel`]: a buffer, an address, a value or an effect.
+#[derive(Clone, Copy)]
+pub struct Val<'k> {
+    kernel: &'k Kernel,
+    /// `None` is poison: what it was built from could not be built.
+    id: Option<Id>,
+}
+
+impl fmt::Debug for Val<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.id {
+            Some(id) => write!(f, "Val({id})"),
+            None => f.write_str("Val(poison)"),
+        }
+    }
+}
+
+impl<'k> Val<'k> {
+    /// The kernel that this belongs to.
+    pub fn kernel(self) -> &'k Kernel {
+        self.kernel
+    }
+
+    /// The node; `None` if it could not be built.
+    pub fn id(self) -> Option<Id> {
+        self.id
+    }
+
+    /// The dtype of the value, or of the element for buffers and addresses; `void` for poison.
+    pub fn dtype(self) -> DType {
+        self.id.map_or(DType::Void, |id| self.kernel.inner.borrow().graph[id].dtype)
+    }
+
+    /// The lengths of the axes of a buffer or view; `None` for what has no constant shape.
+    pub fn shape(self) -> Option<Vec<i64>> {
+        let inner = self.kernel.inner.borrow();
+        let dims = inner.graph.shape(self.id?)?;
+        dims.iter().map(|&d| inner.graph.as_int(d).and_then(|n| i64::try_from(n).ok())).collect()
+    }
+
+    /// The number of elements of a buffer or view with a constant shape.
+    pub fn numel(self) -> Option<i64> {
+        self.shape()?.into_iter().try_fold(1, i64::checked_mul)
+    }
+
+    /// This buffer seen with other axis lengths of the same product, in row-major order.
+    #[track_caller]
+    pub fn reshape(self, shape: impl Indices<'k>) -> Val<'k> {
+        let mut src = vec![self];
+        src.extend(shape.to_indices(self.kernel));
+        self.kernel.node(Op::Reshape, self.dtype(), &src, Arg::None)
+    }
+
+    /// This buffer seen with one axis; itself if it has one.
+    #[track_caller]
+    pub fn flatten(self) -> Val<'k> {
+        match (self.shape().map(|shape| shape.len()), self.numel()) {
+            (Some(1), _) => self,
+            (_, numel) => self.reshape(numel.unwrap_or(0)),
+        }
+    }
+
+    /// The address of one element of this buffer: one index per axis.
+    #[track_caller]
+    pub fn at(self, indices: impl Indices<'k>) -> Val<'k> {
+        let mut src = vec![self];
+        src.extend(indices.to_indices(self.kernel));
+        self.kernel.node(Op::Index, self.dtype(), &src, Arg::None)
+    }
+
+    /// The element at this address.
+    #[track_caller]
+    pub fn load(self) -> Val<'k> {
+        self.access(Op::Load, self.dtype(), &[self])
+    }
+
+    /// The element at this address where `gate` holds; elsewhere 0, and no access.
+    #[track_caller]
+    pub fn load_if(self, gate: Val<'k>) -> Val<'k> {
+        self.access(Op::Load, self.dtype(), &[self, gate])
+    }
+
+    /// Writes `value` at this address.
+    #[track_caller]
+    pub fn store(self, value: impl Operand<'k>) -> Val<'k> {
+        let value = self.beside(value);
+        self.access(Op::Store, DType::Void, &[self, value])
+    }
+
+    /// Writes `value` at this address where `gate` holds.
+    #[track_caller]
+    pub fn store_if(self, gate: Val<'k>, value: impl Operand<'k>) -> Val<'k> {
+        let value = self.beside(value);
+        self.access(Op::Store, DType::Void, &[self, value, gate])
+    }
+
+    /// Adds `value` to the element at this address, atomically; the old value is not used.
+    #[track_caller]
+    pub fn atomic_add(self, value: impl Operand<'k>) -> Val<'k> {
+        let value = self.beside(value);
+        self.kernel.custom(atomic::add(self.dtype()), [self, value])
+    }
+
+    /// Adds `value` to the element at this address, atomically, where `gate` holds.
+    #[track_caller]
+    pub fn atomic_add_if(self, gate: Val<'k>, value: impl Operand<'k>) -> Val<'k> {
+        let value = self.beside(value);
+        self.kernel.custom(atomic::add(self.dtype()), [self, value, gate])
+    }
+
+    /// Waives the race check of this STORE: the author vouches that it never meets another
+    /// instance's access. Visible in every dump, checked by the interpreter.
+    #[track_caller]
+    #[must_use]
+    pub fn assume_disjoint(self) -> Val<'k> {
+        let node = self.id.map(|id| self.kernel.inner.borrow().graph[id].clone());
+        let Some(node) = node else { return self };
+        let src: Vec<Val<'k>> = node.src.iter().map(|&s| Val { kernel: self.kernel, id: Some(s) }).collect();
+        let waive = |access| Access { assume_disjoint: true, ..access };
+        let arg = match node.arg {
+            Arg::Access(access) => Arg::Access(waive(access)),
+            Arg::Custom(custom, access) => Arg::Custom(custom, waive(access)),
+            arg => arg,
+        };
+        self.kernel.node(node.op, node.dtype, &src, arg)
+    }
+
+    /// This value, address or buffer, whose users come after `deps`: an effect, or a range that
+    /// puts them inside its loop.
+    #[track_caller]
+    pub fn after(self, deps: impl Indices<'k>) -> Val<'k> {
+        let mut src = vec![self];
+        src.extend(deps.to_indices(self.kernel));
+        self.kernel.node(Op::After, self.dtype(), &src, Arg::None)
+    }
+
+    /// This effect for every point of `ranges`, outermost first.
+    #[track_caller]
+    pub fn end(self, ranges: impl Indices<'k>) -> Val<'k> {
+        let mut src = vec![self];
+        src.extend(ranges.to_indices(self.kernel));
+        self.kernel.node(Op::End, DType::Void, &src, Arg::None)
+    }
+
+    /// The whole kernel, verified.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, with the file and line of the call that built each part.
+    #[track_caller]
+    pub fn sink(self, name: &str) -> Result<KernelGraph, BuildErrors> {
+        let sink = self.kernel.node(Op::Sink, DType::Void, &[self], Arg::Sink(name.into()));
+        let inner = self.kernel.inner.borrow();
+        if !inner.errors.is_empty() {
+            return Err(BuildErrors { errors: inner.errors.clone() });
+        }
+        let sink = sink.id.expect("only an error poisons a handle");
+        if let Err(errors) = verify(&inner.graph, sink, Phase::Built) {
+            let errors = errors.errors.into_iter().map(|error| BuildError {
+                place: inner.places.get(&error.node).copied().unwrap_or(Location::caller()),
+                node: Some(error.node),
+                kind: BuildErrorKind::Verify(error.kind),
+            });
+            return Err(BuildErrors { errors: errors.collect() });
+        }
+        let (graph, sink, _) = inner.graph.canonical(sink);
+        Ok(KernelGraph { graph, sink })
+    }
+
+    /// `self` converted to `dtype`; itself if it has that type.
+    #[track_caller]
+    pub fn cast(self, dtype: DType) -> Val<'k> {
+        if self.dtype() == dtype {
+            return self;
+        }
+        self.kernel.node(Op::Cast, dtype, &[self], Arg::None)
+    }
+
+    /// `self < other ? other : self`.
+    #[track_caller]
+    pub fn max(self, other: impl Operand<'k>) -> Val<'k> {
+        self.binary(Op::Max, other)
+    }
+
+    /// `self < other ? self : other`.
+    #[track_caller]
+    pub fn min(self, other: impl Operand<'k>) -> Val<'k> {
+        self.binary(Op::Min, other)
+    }
+
+    /// `self` moved into `lo..=hi`.
+    #[track_caller]
+    pub fn clip(self, lo: impl Operand<'k>, hi: impl Operand<'k>) -> Val<'k> {
+        self.max(lo).min(hi)
+    }
+
+    /// `self < other`.
+    #[track_caller]
+    pub fn lt(self, other: impl Operand<'k>) -> Val<'k> {
+        self.compare(Op::CmpLt, other)
+    }
+
+    /// `self > other`.
+    #[track_caller]
+    pub fn gt(self, other: impl Operand<'k>) -> Val<'k> {
+        let other = self.beside(other);
+        other.compare(Op::CmpLt, self)
+    }
+
+    /// `self <= other`.
+    #[track_caller]
+    pub fn le(self, other: impl Operand<'k>) -> Val<'k> {
+        let other = self.beside(other);
+        other.ge(self)
+    }
+
+    /// `self >= other`.
+    #[track_caller]
+    pub fn ge(self, other: impl Operand<'k>) -> Val<'k> {
+        let other = self.beside(other);
+        if self.dtype().is_float() {
+            // With a NaN both are false; `not (self < other)` would be true.
+            return other.lt(self) | self.eq(other);
+        }
+        self.lt(other).eq(false)
+    }
+
+    /// `self == other`.
+    #[track_caller]
+    pub fn eq(self, other: impl Operand<'k>) -> Val<'k> {
+        self.compare(Op::CmpEq, other)
+    }
+
+    /// `self != other`.
+    #[track_caller]
+    pub fn ne(self, other: impl Operand<'k>) -> Val<'k> {
+        self.compare(Op::CmpNe, other)
+    }
+
+    /// `a` where this boolean holds, else `b`; a literal takes the type of the other arm.
+    #[track_caller]
+    pub fn where_(self, a: impl Operand<'k>, b: impl Operand<'k>) -> Val<'k> {
+        let dtype = a.dtype().or(b.dtype()).unwrap_or(DType::Index);
+        let (a, b) = (a.to_val(self.kernel, dtype), b.to_val(self.kernel, dtype));
+        self.kernel.node(Op::Where, a.dtype(), &[self, a, b], Arg::None)
+    }
+
+    /// `other` as an operand beside this: a literal takes this dtype. Poison stays silent.
+    #[track_caller]
+    fn beside(self, other: impl Operand<'k>) -> Val<'k> {
+        if self.id.is_none() { self } else { other.to_val(self.kernel, self.dtype()) }
+    }
+
+    #[track_caller]
+    fn binary(self, op: Op, other: impl Operand<'k>) -> Val<'k> {
+        let other = self.beside(other);
+        self.kernel.node(op, self.dtype(), &[self, other], Arg::None)
+    }
+
+    #[track_caller]
+    fn compare(self, op: Op, other: impl Operand<'k>) -> Val<'k> {
+        let other = self.beside(other);
+        self.kernel.node(op, DType::Bool, &[self, other], Arg::None)
+    }
+
+    #[track_caller]
+    fn access(self, op: Op, dtype: DType, src: &[Val<'k>]) -> Val<'k> {
+        self.kernel.node(op, dtype, src, Arg::Access(Access::default()))
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, $op:expr) => {
+        impl<'k, T: Operand<'k>> ops::$trait<T> for Val<'k> {
+            type Output = Val<'k>;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Val<'k> {
+                self.binary($op, other)
+            }
+        }
+    };
+}
+
+operator!(Add, add, Op::Add);
+operator!(Sub, sub, Op::Sub);
+operator!(Mul, mul, Op::Mul);
+operator!(BitAnd, bitand, Op::And);
+operator!(BitOr, bitor, Op::Or);
+
+impl<'k> ops::Neg for Val<'k> {
+    type Output = Val<'k>;
+
+    #[track_caller]
+    fn neg(self) -> Val<'k> {
+        self.kernel.node(Op::Neg, self.dtype(), &[self], Arg::None)
+    }
+}
+
+/// What stands beside a [`Val`] in an expression: another, or a literal, which becomes a constant
+/// of the other's dtype.
+pub trait Operand<'k> {
+    /// The dtype, if it has one of its own.
+    fn dtype(&self) -> Option<DType>;
+
+    /// The handle; a literal as a constant of `dtype`.
+    fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k>;
+}
+
+impl<'k> Operand<'k> for Val<'k> {
+    fn dtype(&self) -> Option<DType> {
+        Some(Val::dtype(*self))
+    }
+
+    fn to_val(self, _: &'k Kernel, _: DType) -> Val<'k> {
+        self
+    }
+}
+
+macro_rules! integer_literal {
+    ($($type:ty)*) => { $(
+        impl<'k> Operand<'k> for $type {
+            fn dtype(&self) -> Option<DType> {
+                None
+            }
+
+            #[track_caller]
+            fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
+                kernel.literal(dtype, Const::int(dtype, self as i128), self)
+            }
+        }
+    )* };
+}
+
+integer_literal!(i32 i64 u32 u64 usize);
+
+impl<'k> Operand<'k> for f32 {
+    fn dtype(&self) -> Option<DType> {
+        Some(DType::F32)
+    }
+
+    #[track_caller]
+    fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
+        kernel.literal(dtype, (dtype == DType::F32).then_some(Const::from(self)), format_args!("{self:?}"))
+    }
+}
+
+impl<'k> Operand<'k> for bool {
+    fn dtype(&self) -> Option<DType> {
+        Some(DType::Bool)
+    }
+
+    #[track_caller]
+    fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
+        kernel.literal(dtype, (dtype == DType::Bool).then_some(Const::Bool(self)), self)
+    }
+}
+
+/// Indices, axis lengths, ranges or dependencies: one [`Operand`], or several. Literals are `index`
+/// constants.
+pub trait Indices<'k> {
+    /// The handles.
+    fn to_indices(self, kernel: &'k Kernel) -> Vec<Val<'k>>;
+}
+
+impl<'k, T: Operand<'k>> Indices<'k> for T {
+    #[track_caller]
+    fn to_indices(self, kernel: &'k Kernel) -> Vec<Val<'k>> {
+        vec![self.to_val(kernel, DType::Index)]
+    }
+}
+
+impl<'k, T: Operand<'k>, const N: usize> Indices<'k> for [T; N] {
+    #[track_caller]
+    fn to_indices(self, kernel: &'k Kernel) -> Vec<Val<'k>> {
+        // A closure would hide the caller's line.
+        let mut vals = Vec::with_capacity(N);
+        for item in self {
+            vals.push(item.to_val(kernel, DType::Index));
+        }
+        vals
+    }
+}
+
+impl<'k, T: Operand<'k> + Copy> Indices<'k> for &[T] {
+    #[track_caller]
+    fn to_indices(self, kernel: &'k Kernel) -> Vec<Val<'k>> {
+        let mut vals = Vec::with_capacity(self.len());
+        for item in self {
+            vals.push(item.to_val(kernel, DType::Index));
+        }
+        vals
+    }
+}
+
+/// Everything that is wrong with a kernel.
+#[derive(Clone, Debug, Error)]
+pub struct BuildErrors {
+    /// In the order of the graph.
+    pub errors: Vec<BuildError>,
+}
+
+impl fmt::Display for BuildErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.errors.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One thing that is wrong with a kernel, and the line that built it.
+#[derive(Clone, Debug, Error)]
+pub struct BuildError {
+    /// The call that built it.
+    pub place: &'static Location<'static>,
+    /// The faulty node, if it could be built.
+    pub node: Option<Id>,
+    /// What is wrong.
+    pub kind: BuildErrorKind,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: ", self.place.file(), self.place.line(), self.place.column())?;
+        if let Some(node) = self.node {
+            write!(f, "{node}: ")?;
+        }
+        write!(f, "{}", self.kind)
+    }
+}
+
+/// What can be wrong with a kernel.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum BuildErrorKind {
+    /// A literal is no value of the dtype of what it stands beside.
+    #[error("{value} is no value of {dtype}; use a literal of that type, or cast")]
+    Literal {
+        /// As written.
+        value: String,
+        /// What was asked for.
+        dtype: DType,
+    },
+    /// Handles of two kernels in one node.
+    #[error("{op} mixes handles of two kernels; build a kernel from one `Kernel`")]
+    OtherKernel {
+        /// The op that was asked for.
+        op: Op,
+    },
+    /// The graph breaks a rule of the verifier.
+    #[error("{0}")]
+    Verify(VerifyErrorKind),
+}

@@ -1,0 +1,1056 @@
+//! The text form of a graph, read back.
+//!
+//! One pass over the lines, one error a line at most, and no recursion: time and memory are linear
+//! in the text. An operand that refers to a line which failed is silent, so that one mistake is one
+//! error. What is checked is the form (names, arity, constants within their dtype); what a graph
+//! means, [`crate::verify()`] judges, and [`Places`] tells it where a node was written.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::custom::Custom;
+use crate::dtype::{Const, DType};
+use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special};
+use crate::op::{Op, ResultType};
+use crate::print::VERSION;
+
+/// What a text holds.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The nodes, in the order of the text.
+    pub graph: Graph,
+    /// Its SINK.
+    pub sink: Id,
+    /// Where each node was written.
+    pub places: Places,
+}
+
+/// Where the nodes of a text were written.
+#[derive(Clone, Debug, Default)]
+pub struct Places(Vec<Place>);
+
+impl Places {
+    /// Where `n` was first defined: right of the `=`, or at the integer that stands for it. `None`
+    /// for nodes that were added after parsing.
+    pub fn get(&self, n: Id) -> Option<Place> {
+        self.0.get(n.index()).copied()
+    }
+}
+
+/// A piece of one line of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The first character, from 1.
+    pub column: usize,
+    /// How many characters.
+    pub length: usize,
+}
+
+/// One mistake in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// Where it is.
+    pub place: Place,
+    /// What was expected and what was found.
+    pub message: String,
+    snippet: String,
+}
+
+/// All mistakes in a text, by line; never empty. Displayed, each is its place, the message and the
+/// line with a caret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseErrors {
+    errors: Vec<ParseError>,
+    file: Option<String>,
+}
+
+impl ParseErrors {
+    /// The same errors, displayed as those of this file.
+    #[must_use]
+    pub fn in_file(self, name: impl Into<String>) -> ParseErrors {
+        ParseErrors {
+            file: Some(name.into()),
+            ..self
+        }
+    }
+
+    /// The errors.
+    pub fn iter(&self) -> impl Iterator<Item = &ParseError> {
+        self.errors.iter()
+    }
+}
+
+impl fmt::Display for ParseErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.errors.iter().enumerate() {
+            f.write_str(if i == 0 { "error: " } else { "\nerror: " })?;
+            if let Some(file) = &self.file {
+                write!(f, "{file}:")?;
+            }
+            let Place { line, column, .. } = error.place;
+            write!(f, "{line}:{column}: {}\n{}", error.message, error.snippet)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ParseErrors {}
+
+/// Reads a graph from its text form.
+///
+/// # Errors
+///
+/// Every mistake in the form, one a line at most.
+pub fn parse(text: &str) -> Result<Parsed, ParseErrors> {
+    Parser::default().run(unmarked(text))
+}
+
+/// `text` without the byte order mark that some editors put at the front.
+fn unmarked(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// The line of `source` that holds a mistake, with carets below `length` characters from `column`;
+/// both count from 1. Two lines of text, the last without its end.
+///
+/// ```text
+///   3 | %2 = stor %1
+///     |      ^^^^
+/// ```
+pub fn snippet(source: &str, line: usize, column: usize, length: usize) -> String {
+    let text = unmarked(source)
+        .split('\n')
+        .nth(line.saturating_sub(1))
+        .unwrap_or_default();
+    snippet_of(
+        text,
+        Place {
+            line,
+            column,
+            length,
+        },
+    )
+}
+
+/// How many characters of a long line a snippet shows at most, and how many of them left of the
+/// caret.
+const WIDTH: usize = 100;
+const BEFORE: usize = 40;
+
+fn snippet_of(line: &str, place: Place) -> String {
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let skipped = match line.char_indices().nth(WIDTH) {
+        Some(_) => place.column.saturating_sub(BEFORE + 1),
+        None => 0,
+    };
+    let mut rest = line.chars().skip(skipped);
+    let column = place.column.saturating_sub(1) - skipped;
+    let mut shown = String::new();
+    let mut padding = String::new();
+    let mut visible: usize = 0;
+    for c in rest.by_ref().take(WIDTH) {
+        // A tab keeps its width in both lines; what could steer a terminal is not passed on.
+        let space = if c == '\t' { '\t' } else { ' ' };
+        if visible < column {
+            padding.push(space);
+        }
+        shown.push(if c.is_control() && c != '\t' {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            c
+        });
+        visible += 1;
+    }
+    let carets = place.length.min(visible.saturating_sub(column)).max(1);
+    let (left, gap) = if skipped > 0 { ("…", " ") } else { ("", "") };
+    let right = if rest.next().is_some() { "…" } else { "" };
+    let number = place.line.to_string();
+    let first = format!("  {number} | {left}{shown}{right}");
+    let blank = " ".repeat(number.len());
+    let marks = "^".repeat(carets);
+    format!("{}\n  {blank} | {gap}{padding}{marks}", first.trim_end())
+}
+
+/// An error on a line that is known from the context.
+struct Fault {
+    column: usize,
+    length: usize,
+    message: String,
+}
+
+/// A piece of a line.
+#[derive(Clone, Debug)]
+struct Token<'a> {
+    kind: Kind<'a>,
+    raw: &'a str,
+    column: usize,
+    length: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Kind<'a> {
+    /// `%name`, without the sign.
+    Name(&'a str),
+    /// A run of letters, digits and `_`, `.`, `+`, `-`.
+    Word(&'a str),
+    /// A text in double quotes, without them.
+    Quoted(String),
+    /// One of `[`, `]`, `,` and `=`.
+    Mark,
+    /// No token of the text form; why not.
+    Wrong(String),
+    /// The end of the line, or a comment.
+    End,
+}
+
+impl<'a> Token<'a> {
+    /// The parts of a word before and after its first or last dot.
+    fn split(&self, dot: Option<usize>) -> (Token<'a>, Option<Token<'a>>) {
+        let part = |from: usize, to: usize| Token {
+            kind: Kind::Word(&self.raw[from..to]),
+            raw: &self.raw[from..to],
+            column: self.column + from,
+            length: to - from,
+        };
+        let end = self.raw.len();
+        match dot {
+            Some(dot) => (part(0, dot), Some(part(dot + 1, end))),
+            None => (part(0, end), None),
+        }
+    }
+
+    fn fault(&self, message: impl Into<String>) -> Fault {
+        Fault {
+            column: self.column,
+            length: self.length,
+            message: message.into(),
+        }
+    }
+}
+
+/// The tokens of one line, with one of lookahead.
+struct Cursor<'a> {
+    token: Token<'a>,
+    /// What follows the token, and the column at which it starts.
+    rest: &'a str,
+    column: usize,
+    /// The column behind the token before.
+    end: usize,
+    /// What would have been right instead of the token, as far as it was tried.
+    tried: SmallVec<[&'static str; 4]>,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(line: &'a str) -> Cursor<'a> {
+        let token = Token {
+            kind: Kind::End,
+            raw: "",
+            column: 1,
+            length: 0,
+        };
+        let mut cursor = Cursor {
+            token,
+            rest: line.strip_suffix('\r').unwrap_or(line),
+            column: 1,
+            end: 1,
+            tried: SmallVec::new(),
+        };
+        cursor.advance();
+        cursor
+    }
+
+    /// Moves on by one token and returns the one before.
+    fn advance(&mut self) -> Token<'a> {
+        self.end = self.token.column + self.token.length;
+        self.tried.clear();
+        let blanks = self.rest.len() - self.rest.trim_start_matches([' ', '\t']).len();
+        self.rest = &self.rest[blanks..];
+        self.column += blanks;
+        let (kind, bytes) = lex(self.rest);
+        let (raw, rest) = self.rest.split_at(bytes);
+        let length = raw.chars().count();
+        let column = match kind {
+            // The caret for what is missing belongs right behind what is there.
+            Kind::End => self.end,
+            _ => self.column,
+        };
+        self.rest = rest;
+        self.column += length;
+        let token = Token {
+            kind,
+            raw,
+            column,
+            length,
+        };
+        std::mem::replace(&mut self.token, token)
+    }
+
+    fn is_end(&self) -> bool {
+        matches!(self.token.kind, Kind::End)
+    }
+
+    /// Takes `word`, if it is next.
+    fn eat(&mut self, word: &'static str) -> bool {
+        let found = matches!(self.token.kind, Kind::Word(w) if w == word);
+        if found {
+            self.advance();
+        } else {
+            self.tried.push(word);
+        }
+        found
+    }
+
+    /// Takes `mark`, if it is next.
+    fn eat_mark(&mut self, mark: &'static str) -> bool {
+        let found = matches!(self.token.kind, Kind::Mark) && self.token.raw == mark;
+        if found {
+            self.advance();
+        } else {
+            self.tried.push(mark);
+        }
+        found
+    }
+
+    fn word(&mut self, word: &'static str) -> Result<(), Fault> {
+        if self.eat(word) {
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    fn mark(&mut self, mark: &'static str) -> Result<(), Fault> {
+        if self.eat_mark(mark) {
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        if self.is_end() {
+            return Ok(());
+        }
+        self.tried.push("the end of the line");
+        Err(self.unexpected())
+    }
+
+    /// Takes a word, whatever it is.
+    fn any_word(&mut self, what: &'static str) -> Result<Token<'a>, Fault> {
+        match self.token.kind {
+            Kind::Word(_) => Ok(self.advance()),
+            _ => {
+                self.tried.push(what);
+                Err(self.unexpected())
+            }
+        }
+    }
+
+    /// Takes a number that tells things apart: a slot, an axis, a buffer.
+    fn number(&mut self) -> Result<u32, Fault> {
+        let what = "a number from 0 to 4294967295";
+        match self.token.kind {
+            Kind::Word(word) if word.bytes().all(|b| b.is_ascii_digit()) => match word.parse() {
+                Ok(number) => {
+                    self.advance();
+                    Ok(number)
+                }
+                Err(_) => Err(self.expected(what)),
+            },
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    /// Takes a text in double quotes.
+    fn quoted(&mut self) -> Result<Box<str>, Fault> {
+        match &self.token.kind {
+            Kind::Quoted(text) => {
+                let text = text.as_str().into();
+                self.advance();
+                Ok(text)
+            }
+            _ => {
+                self.tried.push("a name in double quotes");
+                Err(self.unexpected())
+            }
+        }
+    }
+
+    /// The error that the token is not `what`.
+    fn expected(&self, what: &str) -> Fault {
+        match &self.token.kind {
+            Kind::Wrong(why) => self.token.fault(why),
+            Kind::End => self
+                .token
+                .fault(format!("expected {what}, found the end of the line")),
+            _ => {
+                let found = shown(self.token.raw);
+                self.token.fault(format!("expected {what}, found {found}"))
+            }
+        }
+    }
+
+    /// The error that the token is nothing of what was tried: words and marks as they are written,
+    /// and descriptions, which have a blank in them.
+    fn unexpected(&self) -> Fault {
+        let quoted = |t: &&str| {
+            if t.contains(' ') {
+                t.to_string()
+            } else {
+                format!("`{t}`")
+            }
+        };
+        let what: Vec<String> = self.tried.iter().map(quoted).collect();
+        self.expected(&either(&what))
+    }
+}
+
+/// The token at the front of `rest`, which does not start with a blank, and its length in bytes.
+fn lex(rest: &str) -> (Kind<'_>, usize) {
+    let Some(first) = rest.chars().next() else {
+        return (Kind::End, 0);
+    };
+    match first {
+        ';' => (Kind::End, 0),
+        '[' | ']' | ',' | '=' => (Kind::Mark, 1),
+        '"' => lex_quoted(rest),
+        '%' => {
+            let name = &rest[1..1 + word_length(&rest[1..])];
+            let mut bytes = name.bytes();
+            let is_name = match bytes.next() {
+                None => false,
+                Some(b'0'..=b'9') => bytes.all(|b| b.is_ascii_digit()),
+                Some(first) => {
+                    let is_part = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+                    is_part(first) && bytes.all(is_part)
+                }
+            };
+            let kind = if is_name {
+                Kind::Name(name)
+            } else {
+                let found = shown(&rest[..=name.len()]);
+                Kind::Wrong(format!(
+                    "expected a name, `%` and a number or an identifier, found {found}"
+                ))
+            };
+            (kind, 1 + name.len())
+        }
+        _ => match word_length(rest) {
+            0 => {
+                let why = format!("unexpected character `{}`", first.escape_debug());
+                (Kind::Wrong(why), first.len_utf8())
+            }
+            length => (Kind::Word(&rest[..length]), length),
+        },
+    }
+}
+
+fn word_length(rest: &str) -> usize {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'+' | b'-');
+    rest.bytes().take_while(|b| is_part(*b)).count()
+}
+
+fn lex_quoted(rest: &str) -> (Kind<'_>, usize) {
+    let mut text = String::new();
+    let mut wrong = None;
+    let mut chars = rest.char_indices().skip(1);
+    while let Some((i, c)) = chars.next() {
+        match c {
+            '"' => {
+                let kind = wrong.map_or(Kind::Quoted(text), Kind::Wrong);
+                return (kind, i + 1);
+            }
+            '\\' => match chars.next() {
+                Some((_, c @ ('"' | '\\'))) => text.push(c),
+                Some((_, c)) => {
+                    wrong = Some(format!(
+                        "unknown escape `\\{}`, expected `\\\"` or `\\\\`",
+                        c.escape_debug()
+                    ));
+                }
+                None => break,
+            },
+            c if c.is_control() => {
+                wrong = Some(format!(
+                    "a name holds the control character `{}`",
+                    c.escape_debug()
+                ));
+            }
+            c => text.push(c),
+        }
+    }
+    let why = "expected `\"` at the end of the name, found the end of the line";
+    (Kind::Wrong(why.into()), rest.len())
+}
+
+/// A piece of text for a message, cut where it is very long.
+fn shown(raw: &str) -> String {
+    const LONGEST: usize = 40;
+    match raw.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("`{}…`", &raw[..end]),
+        None => format!("`{raw}`"),
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn either(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [word] => word.clone(),
+        [rest @ .., last] => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+/// The message for a word that is none of `known`, with those that look most like it.
+fn unknown(what: &str, word: &str, known: &[String]) -> String {
+    let message = format!("unknown {what} {}", shown(word));
+    let distances: Vec<usize> = known.iter().map(|k| distance(word, k)).collect();
+    let best = distances.iter().copied().min().unwrap_or(usize::MAX);
+    let quoted = |k: &String| format!("`{k}`");
+    if best <= 1 + word.len() / 4 {
+        let near = known.iter().zip(distances).filter(|(_, d)| *d == best);
+        let near: Vec<String> = near.map(|(k, _)| quoted(k)).take(3).collect();
+        format!("{message}, did you mean {}?", either(&near))
+    } else if known.len() <= 8 {
+        let known: Vec<String> = known.iter().map(quoted).collect();
+        format!("{message}, expected {}", either(&known))
+    } else {
+        format!("{message}, docs/ir.md lists all")
+    }
+}
+
+/// How many insertions, removals, changes and swaps of neighbours lead from `a` to `b` (optimal
+/// string alignment). No word of the text form is long, so a long one is far from all of them.
+fn distance(a: &str, b: &str) -> usize {
+    if a.len() > 32 {
+        return usize::MAX;
+    }
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = change.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+/// What is called `token` among `known`, as those are displayed.
+fn named<T: ToString + Copy>(what: &str, token: &Token<'_>, known: &[T]) -> Result<T, Fault> {
+    let names: Vec<String> = known.iter().map(T::to_string).collect();
+    match names.iter().position(|name| name == token.raw) {
+        Some(i) => Ok(known[i]),
+        None => Err(token.fault(unknown(what, token.raw, &names))),
+    }
+}
+
+/// Whether `word` is written as an integer.
+fn is_integer(word: &str) -> bool {
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn integer(word: &str) -> Result<i128, String> {
+    if !is_integer(word) {
+        return Err(format!("expected an integer, found {}", shown(word)));
+    }
+    word.parse()
+        .map_err(|_| format!("the integer {} does not fit 128 bits", shown(word)))
+}
+
+/// The constant of `dtype` that is written as `word`.
+fn constant(word: &str, dtype: DType) -> Result<Const, String> {
+    let found = shown(word);
+    match dtype {
+        DType::Void => Err("`void` has no constants".into()),
+        DType::Bool => match word {
+            "true" => Ok(Const::Bool(true)),
+            "false" => Ok(Const::Bool(false)),
+            _ => Err(format!("expected `true` or `false`, found {found}")),
+        },
+        DType::I32 | DType::I64 | DType::Index => {
+            let value = Const::Int(integer(word)?);
+            match dtype.int_range() {
+                Some((lo, hi)) if !value.fits(dtype) => Err(format!(
+                    "{found} does not fit `{dtype}`, which is {lo} to {hi}"
+                )),
+                _ => Ok(value),
+            }
+        }
+        DType::F32 => float(word),
+    }
+}
+
+/// The f32 that is written as `word`: its bits, an infinity or a decimal.
+fn float(word: &str) -> Result<Const, String> {
+    let found = shown(word);
+    if let Some(digits) = word.strip_prefix("0x") {
+        return match u32::from_str_radix(digits, 16) {
+            Ok(bits) if digits.len() == 8 && !digits.starts_with('+') => Ok(Const::F32(bits)),
+            _ => Err(format!(
+                "expected the bits of an `f32`, `0x` and 8 hexadecimal digits, found {found}"
+            )),
+        };
+    }
+    if word == "inf" || word == "-inf" {
+        return Ok(Const::from(if word == "inf" {
+            f32::INFINITY
+        } else {
+            f32::NEG_INFINITY
+        }));
+    }
+    // The standard parser also takes `nan`, `infinity` and a leading `.` or `+`.
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    let value = word.parse::<f32>().ok();
+    match value.filter(|_| digits.starts_with(|c: char| c.is_ascii_digit())) {
+        Some(value) if value.is_infinite() => {
+            Err(format!("{found} does not fit `f32`, write `inf` or `-inf`"))
+        }
+        Some(value) => Ok(Const::from(value)),
+        None if word.to_ascii_lowercase().ends_with("nan") => Err(format!(
+            "expected a decimal, found {found}; write a NaN by its bits, such as `0x7fc00000`"
+        )),
+        None => Err(format!(
+            "expected a decimal, `inf`, `-inf` or the bits `0x…` of an `f32`, found {found}"
+        )),
+    }
+}
+
+/// What is known of a name.
+struct Definition {
+    line: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// Its line comes later.
+    Ahead,
+    /// Its line has an error, or refers to one that has.
+    Failed,
+    Defined(Id),
+}
+
+/// The operands of a line; `None` for one whose own line failed.
+type Operands = SmallVec<[Option<Id>; 4]>;
+
+#[derive(Default)]
+struct Parser<'a> {
+    graph: Graph,
+    places: Places,
+    names: HashMap<&'a str, Definition>,
+    errors: Vec<ParseError>,
+    /// The line at hand, from 1, and its text.
+    line: usize,
+    text: &'a str,
+    /// The line of the SINK, and whether a node after it was reported.
+    sink: Option<usize>,
+    trailing: bool,
+}
+
+impl<'a> Parser<'a> {
+    fn run(mut self, source: &'a str) -> Result<Parsed, ParseErrors> {
+        let mut lines = (1..)
+            .zip(source.split('\n'))
+            .map(|(line, text)| (line, text, Cursor::new(text)))
+            .filter(|(_, _, cursor)| !cursor.is_end())
+            .peekable();
+        // Names first, so that a use before the definition is told from one without any.
+        for (line, text) in (1..).zip(source.split('\n')) {
+            if let Kind::Name(name) = Cursor::new(text).token.kind {
+                let state = State::Ahead;
+                self.names.entry(name).or_insert(Definition { line, state });
+            }
+        }
+
+        let mut last = None;
+        let mut known = true;
+        if let Some((line, text, cursor)) = lines.peek_mut() {
+            (self.line, self.text) = (*line, *text);
+            let is_node = matches!(cursor.token.kind, Kind::Name(_));
+            known = self.version(cursor);
+            // The version line is missing; what is there is the first node.
+            if !is_node {
+                lines.next();
+            }
+        } else {
+            self.report_at_end(&format!("the version line `uopc {VERSION}`"));
+        }
+        // Nothing is known of the lines of another version.
+        for (line, text, mut cursor) in lines.take_while(|_| known) {
+            (self.line, self.text) = (line, text);
+            last = self.define(&mut cursor);
+        }
+        // A last line that failed was perhaps meant as the SINK.
+        if self.sink.is_none() && (last.is_some() || self.errors.is_empty()) {
+            self.report_at_end("a `sink` line");
+        }
+        match last {
+            Some(sink) if self.errors.is_empty() => Ok(Parsed {
+                graph: self.graph,
+                sink,
+                places: self.places,
+            }),
+            _ => Err(ParseErrors {
+                errors: self.errors,
+                file: None,
+            }),
+        }
+    }
+
+    fn report(&mut self, fault: Fault) {
+        let place = Place {
+            line: self.line,
+            column: fault.column,
+            length: fault.length,
+        };
+        self.errors.push(ParseError {
+            place,
+            message: fault.message,
+            snippet: snippet_of(self.text, place),
+        });
+    }
+
+    /// Reports that the text ends where `what` was expected.
+    fn report_at_end(&mut self, what: &str) {
+        self.line = self.line.max(1);
+        let mut cursor = Cursor::new(self.text);
+        while !cursor.is_end() {
+            cursor.advance();
+        }
+        let message = format!("expected {what}, found the end of the text");
+        self.report(cursor.token.fault(message));
+    }
+
+    /// Takes the version line; false if it is that of another version.
+    fn version(&mut self, c: &mut Cursor<'a>) -> bool {
+        let what = format!("the version line `uopc {VERSION}`");
+        if !c.eat("uopc") {
+            let mut fault = c.expected(&what);
+            fault.message += "; it comes first";
+            self.report(fault);
+            return true;
+        }
+        match c.any_word("a version number") {
+            Ok(token) if token.raw == VERSION.to_string() => {
+                if let Err(fault) = c.end() {
+                    self.report(fault);
+                }
+                true
+            }
+            Ok(token) => {
+                let found = shown(token.raw);
+                let message = format!("unknown version {found}, expected {what}");
+                self.report(token.fault(message));
+                false
+            }
+            Err(fault) => {
+                self.report(fault);
+                true
+            }
+        }
+    }
+
+    /// Takes the line of a node; `None` if it failed.
+    fn define(&mut self, c: &mut Cursor<'a>) -> Option<Id> {
+        let name = match c.token.kind {
+            Kind::Name(name) => Some(name),
+            _ => None,
+        };
+        let node = self.node(c).unwrap_or_else(|fault| {
+            self.report(fault);
+            None
+        });
+        let definition = name.and_then(|name| self.names.get_mut(name));
+        if let Some(definition) = definition.filter(|d| d.line == self.line) {
+            definition.state = node.map_or(State::Failed, State::Defined);
+        }
+        node
+    }
+
+    /// Takes the line of a node; `None` if it refers to a line that failed.
+    fn node(&mut self, c: &mut Cursor<'a>) -> Result<Option<Id>, Fault> {
+        let Kind::Name(name) = c.token.kind else {
+            return Err(c.expected("a definition, `%name = …`"));
+        };
+        let token = c.advance();
+        match self.names.get(name) {
+            Some(definition) if definition.line < self.line => {
+                let first = definition.line;
+                let message = format!("`%{name}` is defined twice, first on line {first}");
+                return Err(token.fault(message));
+            }
+            _ => c.mark("=")?,
+        }
+
+        let word = c.any_word("an op")?;
+        let (head, suffix) = word.split(word.raw.find('.'));
+        let op = match head.raw.parse() {
+            Ok(op) => op,
+            Err(()) => named("op", &head, Op::ALL)?,
+        };
+        match (self.sink, op) {
+            (Some(first), Op::Sink) => {
+                let message =
+                    format!("expected one `sink`, found another; the first is on line {first}");
+                return Err(word.fault(message));
+            }
+            (Some(first), _) if !self.trailing => {
+                self.trailing = true;
+                let message = format!(
+                    "expected nothing after the `sink` of line {first}, found `{op}`; \
+                     the `sink` line is the last"
+                );
+                return Err(word.fault(message));
+            }
+            (None, Op::Sink) => self.sink = Some(self.line),
+            _ => {}
+        }
+        let is_stated = op.result() == ResultType::Stated && op != Op::Custom;
+        let mut dtype = match suffix {
+            Some(suffix) if is_stated => named("dtype", &suffix, &DType::ALL)?,
+            None if is_stated => {
+                let message = format!("expected `{op}` with a dtype, such as `{op}.f32`");
+                return Err(word.fault(message));
+            }
+            Some(_) => {
+                let found = shown(word.raw);
+                let message = format!("expected `{op}` without a dtype, found {found}");
+                return Err(word.fault(message));
+            }
+            // Until the sources are known.
+            None => DType::Void,
+        };
+
+        let mut src = Operands::new();
+        let arg = match op {
+            Op::Param => {
+                self.list(c, &mut src)?;
+                c.word("slot")?;
+                Arg::Param(Box::new(Param {
+                    slot: c.number()?,
+                    mutable: c.eat("mut"),
+                    name: c.quoted()?,
+                }))
+            }
+            Op::Buffer => {
+                self.list(c, &mut src)?;
+                c.word("number")?;
+                Arg::Buffer(c.number()?)
+            }
+            Op::Const => {
+                let value = c.any_word("a value")?;
+                let constant = constant(value.raw, dtype);
+                Arg::Const(constant.map_err(|message| value.fault(message))?)
+            }
+            Op::Range => {
+                self.operand(c, &mut src)?;
+                c.word("axis")?;
+                let number = c.number()?;
+                let kind = c.any_word("an axis type")?;
+                let kind = named("axis type", &kind, &AxisType::ALL)?;
+                Arg::Range(Axis { number, kind })
+            }
+            Op::Special => {
+                self.operand(c, &mut src)?;
+                let index = c.any_word("a hardware index")?;
+                Arg::Special(named("hardware index", &index, &Special::ALL)?)
+            }
+            Op::Reshape | Op::Index => {
+                self.operand(c, &mut src)?;
+                self.list(c, &mut src)?;
+                Arg::None
+            }
+            Op::Load => {
+                self.operand(c, &mut src)?;
+                Arg::Access(self.access(c, &mut src, op)?)
+            }
+            Op::Store => {
+                self.operand(c, &mut src)?;
+                c.mark(",")?;
+                self.operand(c, &mut src)?;
+                Arg::Access(self.access(c, &mut src, op)?)
+            }
+            Op::Custom => {
+                let custom = custom(&c.any_word("an operation")?)?;
+                let contract = custom.contract();
+                self.operands(c, &mut src)?;
+                if src.len() != contract.args.len() {
+                    let (wanted, found) = (contract.args.len(), src.len());
+                    let message =
+                        format!("expected {wanted} operands of `{custom}`, found {found}");
+                    return Err(word.fault(message));
+                }
+                dtype = contract.result;
+                Arg::Custom(custom, self.access(c, &mut src, op)?)
+            }
+            Op::Sink => {
+                self.operand(c, &mut src)?;
+                Arg::Sink(c.quoted()?)
+            }
+            _ => {
+                if !c.is_end() {
+                    self.operands(c, &mut src)?;
+                }
+                Arg::None
+            }
+        };
+        c.end()?;
+        if !op.arity().admits(src.len()) {
+            let message = format!("expected {} of `{op}`, found {}", op.arity(), src.len());
+            return Err(word.fault(message));
+        }
+
+        let Some(src) = src.into_iter().collect::<Option<Sources>>() else {
+            return Ok(None);
+        };
+        let dtype = match op.result() {
+            ResultType::Stated => dtype,
+            ResultType::SameAs(k) => self.graph[src[k]].dtype,
+            ResultType::Always(dtype) => dtype,
+        };
+        let node = Node {
+            op,
+            dtype,
+            src,
+            arg,
+        };
+        Ok(Some(self.intern(node, word.column, c.end - word.column)))
+    }
+
+    fn intern(&mut self, node: Node, column: usize, length: usize) -> Id {
+        let n = self.graph.intern(node);
+        // Ids ascend by one: a new node has no place yet.
+        if n.index() == self.places.0.len() {
+            self.places.0.push(Place {
+                line: self.line,
+                column,
+                length,
+            });
+        }
+        n
+    }
+
+    /// Takes an operand.
+    fn operand(&mut self, c: &mut Cursor<'a>, src: &mut Operands) -> Result<(), Fault> {
+        match c.token.kind {
+            Kind::Name(name) => {
+                let token = c.advance();
+                src.push(self.resolve(name, &token)?);
+            }
+            Kind::Word(word) if is_integer(word) => {
+                let token = c.advance();
+                let value = integer(word).map_err(|message| token.fault(message))?;
+                let node = Node::new(Op::Const, DType::Index, []);
+                let node = node.with_arg(Arg::Const(Const::Int(value)));
+                src.push(Some(self.intern(node, token.column, token.length)));
+            }
+            _ => {
+                c.tried.extend(["a `%name`", "an integer"]);
+                let mut fault = c.unexpected();
+                if matches!(c.token.kind, Kind::Word(word) if constant(word, DType::F32).is_ok()) {
+                    fault.message += "; a constant of another dtype has a line of its own";
+                }
+                return Err(fault);
+            }
+        }
+        Ok(())
+    }
+
+    /// The node called `name`; `None` if its line failed.
+    fn resolve(&self, name: &str, token: &Token<'_>) -> Result<Option<Id>, Fault> {
+        let found = shown(token.raw);
+        let message = match self.names.get(name) {
+            None => format!("undefined name {found}"),
+            Some(definition) => match definition.state {
+                State::Defined(n) => return Ok(Some(n)),
+                State::Failed => return Ok(None),
+                State::Ahead if definition.line == self.line => {
+                    format!("{found} is used in its own definition")
+                }
+                State::Ahead => {
+                    let line = definition.line;
+                    format!("{found} is used before its definition, which is on line {line}")
+                }
+            },
+        };
+        Err(token.fault(message))
+    }
+
+    /// Takes operands with commas between them.
+    fn operands(&mut self, c: &mut Cursor<'a>, src: &mut Operands) -> Result<(), Fault> {
+        self.operand(c, src)?;
+        while c.eat_mark(",") {
+            self.operand(c, src)?;
+        }
+        Ok(())
+    }
+
+    /// Takes operands in brackets, or none.
+    fn list(&mut self, c: &mut Cursor<'a>, src: &mut Operands) -> Result<(), Fault> {
+        c.mark("[")?;
+        if !c.eat_mark("]") {
+            self.operands(c, src)?;
+            c.mark("]")?;
+        }
+        Ok(())
+    }
+
+    /// Takes the gate and the flags of an access.
+    fn access(&mut self, c: &mut Cursor<'a>, src: &mut Operands, op: Op) -> Result<Access, Fault> {
+        if c.eat("if") {
+            self.operand(c, src)?;
+            if op == Op::Load && c.eat("else") {
+                self.operand(c, src)?;
+            }
+        }
+        let mut access = Access::default();
+        loop {
+            if !access.inbounds && c.eat("inbounds") {
+                access.inbounds = true;
+            } else if op != Op::Load && !access.assume_disjoint && c.eat("disjoint") {
+                access.assume_disjoint = true;
+            } else {
+                return Ok(access);
+            }
+        }
+    }
+}
+
+/// The operation called `token`, such as `atomic_add.f32`.
+fn custom(token: &Token<'_>) -> Result<Custom, Fault> {
+    let (name, suffix) = token.split(token.raw.rfind('.'));
+    let all = || DType::ALL.into_iter().flat_map(Custom::all);
+    let mut known: Vec<String> = all().map(|custom| custom.to_string()).collect();
+    known.dedup();
+    if !known.iter().any(|known| known == name.raw) {
+        return Err(name.fault(unknown("operation", name.raw, &known)));
+    }
+    let Some(suffix) = suffix else {
+        let message = format!(
+            "expected an operation with a dtype, such as `{}.f32`",
+            name.raw
+        );
+        return Err(name.fault(message));
+    };
+    let dtype = named("dtype", &suffix, &DType::ALL)?;
+    Custom::parse(name.raw, dtype).ok_or_else(|| {
+        let dtypes = all().filter(|custom| custom.to_string() == name.raw);
+        let dtypes: Vec<String> = dtypes
+            .map(|custom| format!("`{}`", custom.dtype()))
+            .collect();
+        let (name, dtypes) = (name.raw, either(&dtypes));
+        suffix.fault(format!("expected {dtypes} of `{name}`, found `{dtype}`"))
+    })
+}

@@ -1,0 +1,232 @@
+//! The text form of a graph, as text; [`crate::parse()`] reads it back.
+//!
+//! The text is canonical: it depends on nothing but what the root reaches. Nodes that the root does
+//! not reach are gone, lines are numbered by a walk from it, and an index constant has no line: it is
+//! spelled out wherever it is an operand. Parsing the text gives the same graph, and printing that
+//! gives the same bytes.
+//!
+//! A node that the text form has no words for (a wrong number of sources, a wrong arg, a dtype that
+//! is not the table's) is printed as `malformed`, its op, dtype, sources and arg. That is for
+//! reading only: the parser refuses it.
+
+use std::fmt::{self, Write};
+
+use crate::custom::Custom;
+use crate::dtype::{Const, DType};
+use crate::graph::{Access, Arg, Graph, Id, Node, Special};
+use crate::op::{Op, ResultType};
+
+/// The version of the text form that is written and read.
+pub const VERSION: u32 = 1;
+
+/// The canonical text of what `root`, usually a SINK, depends on. It takes any graph, malformed ones
+/// too.
+pub fn print(graph: &Graph, root: Id) -> String {
+    let (graph, root, _) = graph.canonical(root);
+    let mut text = format!("uopc {VERSION}\n");
+    let mut spellings = Vec::with_capacity(graph.len());
+    let mut lines = 0;
+    for n in graph.reachable(root) {
+        if n != root
+            && let Some(value) = literal(&graph[n])
+        {
+            spellings.push(Spelling::Literal(value));
+            continue;
+        }
+        let line = Line {
+            graph: &graph,
+            root,
+            n,
+            spellings: &spellings,
+        };
+        writeln!(text, "%{lines} = {line}").expect("a string takes any text");
+        spellings.push(Spelling::Line(lines));
+        lines += 1;
+    }
+    text
+}
+
+/// How a node is written as an operand.
+#[derive(Clone, Copy)]
+enum Spelling {
+    Line(usize),
+    Literal(i128),
+}
+
+impl fmt::Display for Spelling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Spelling::Line(number) => write!(f, "%{number}"),
+            Spelling::Literal(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+/// The value of an index constant.
+fn literal(node: &Node) -> Option<i128> {
+    match (node.op, node.dtype, &node.arg) {
+        (Op::Const, DType::Index, Arg::Const(Const::Int(value))) if node.src.is_empty() => {
+            Some(*value)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the text form has words for `n`, so that they mean this very node.
+fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
+    let node = &graph[n];
+    let stated = match &node.arg {
+        Arg::Custom(custom, _) => custom.contract().result,
+        _ => node.dtype,
+    };
+    let dtype = match node.op.result() {
+        ResultType::Stated => Some(stated),
+        ResultType::SameAs(k) => node.src.get(k).map(|s| graph[*s].dtype),
+        ResultType::Always(dtype) => Some(dtype),
+    };
+    let arg = match (node.op, &node.arg) {
+        (Op::Param, Arg::Param(param)) => is_quotable(&param.name),
+        (Op::Const, Arg::Const(value)) => value.fits(node.dtype),
+        (Op::Special, Arg::Special(special)) => Special::ALL.contains(special),
+        (Op::Buffer, Arg::Buffer(_)) | (Op::Range, Arg::Range(_)) => true,
+        (Op::Load, Arg::Access(access)) => !access.assume_disjoint,
+        (Op::Store, Arg::Access(_)) => true,
+        (Op::Custom, Arg::Custom(custom, _)) => {
+            let args = custom.contract().args.len();
+            let known = Custom::parse(&custom.to_string(), custom.dtype());
+            known.as_ref() == Some(custom) && (args..=args + 1).contains(&node.src.len())
+        }
+        // The text form has one sink, its last line.
+        (Op::Sink, Arg::Sink(name)) => n == root && is_quotable(name),
+        (
+            Op::Param
+            | Op::Const
+            | Op::Special
+            | Op::Buffer
+            | Op::Range
+            | Op::Load
+            | Op::Store
+            | Op::Custom
+            | Op::Sink,
+            _,
+        ) => false,
+        (_, arg) => *arg == Arg::None,
+    };
+    node.op.arity().admits(node.src.len()) && dtype == Some(node.dtype) && arg
+}
+
+fn is_quotable(name: &str) -> bool {
+    !name.chars().any(char::is_control)
+}
+
+/// What stands to the right of `=`.
+struct Line<'a> {
+    graph: &'a Graph,
+    root: Id,
+    n: Id,
+    /// Of every node before `n`.
+    spellings: &'a [Spelling],
+}
+
+impl Line<'_> {
+    fn operands(&self, src: &[Id]) -> String {
+        let words: Vec<String> = src
+            .iter()
+            .map(|s| self.spellings[s.index()].to_string())
+            .collect();
+        words.join(", ")
+    }
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let node = &self.graph[self.n];
+        let Node { op, dtype, .. } = *node;
+        let src = self.operands(&node.src);
+        if !is_regular(self.graph, self.root, self.n) {
+            write!(f, "malformed {op}.{dtype}")?;
+            if !src.is_empty() {
+                write!(f, " {src}")?;
+            }
+            return match &node.arg {
+                Arg::None => Ok(()),
+                arg => write!(f, " {arg:?}"),
+            };
+        }
+        match (op, &node.arg) {
+            (_, Arg::Param(param)) => {
+                let mutable = if param.mutable { "mut " } else { "" };
+                let name = Quoted(&param.name);
+                write!(
+                    f,
+                    "{op}.{dtype} [{src}] slot {} {mutable}{name}",
+                    param.slot
+                )
+            }
+            (_, Arg::Buffer(number)) => write!(f, "{op}.{dtype} [{src}] number {number}"),
+            (_, Arg::Const(value)) => write!(f, "{op}.{dtype} {value}"),
+            (_, Arg::Range(axis)) => {
+                write!(f, "{op} {src} axis {} {}", axis.number, axis.kind)
+            }
+            (_, Arg::Special(special)) => write!(f, "{op} {src} {special}"),
+            (_, Arg::Sink(name)) => write!(f, "{op} {src} {}", Quoted(name)),
+            (_, Arg::Access(access)) => {
+                let values = if op == Op::Load { 1 } else { 2 };
+                self.access(f, format_args!("{op}"), values, *access)
+            }
+            (_, Arg::Custom(custom, access)) => {
+                let head = format_args!("{op} {custom}.{}", custom.dtype());
+                self.access(f, head, custom.contract().args.len(), *access)
+            }
+            (Op::Reshape | Op::Index, Arg::None) => {
+                let (first, rest) = (&node.src[..1], &node.src[1..]);
+                write!(f, "{op} {} [{}]", self.operands(first), self.operands(rest))
+            }
+            (_, Arg::None) if op.result() == ResultType::Stated => {
+                write!(f, "{op}.{dtype} {src}")
+            }
+            (_, Arg::None) if src.is_empty() => write!(f, "{op}"),
+            (_, Arg::None) => write!(f, "{op} {src}"),
+        }
+    }
+}
+
+impl Line<'_> {
+    /// An access: its first `values` sources, its gate, the value for a false gate, its flags.
+    fn access(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        head: fmt::Arguments<'_>,
+        values: usize,
+        access: Access,
+    ) -> fmt::Result {
+        let (values, rest) = self.graph[self.n].src.split_at(values);
+        write!(f, "{head} {}", self.operands(values))?;
+        for (word, s) in ["if", "else"].iter().zip(rest) {
+            write!(f, " {word} {}", self.spellings[s.index()])?;
+        }
+        if access.inbounds {
+            f.write_str(" inbounds")?;
+        }
+        if access.assume_disjoint {
+            f.write_str(" disjoint")?;
+        }
+        Ok(())
+    }
+}
+
+/// A name without control characters, in double quotes.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            if matches!(c, '"' | '\\') {
+                f.write_char('\\')?;
+            }
+            f.write_char(c)?;
+        }
+        f.write_char('"')
+    }
+}

@@ -1,0 +1,219 @@
+//! Regions (docs/ir.md, S1) and the order of accesses (S4).
+//!
+//! The same two functions serve the verifier, the prover and the interpreter's shadow memory:
+//! there is one notion of "open range" and one of "before".
+
+use smallvec::SmallVec;
+
+use crate::graph::{AxisType, Graph, Id};
+use crate::op::Op;
+
+/// Open ranges in ascending id order.
+pub type Ranges = SmallVec<[Id; 4]>;
+
+/// The set of open ranges of every node that a root depends on.
+#[derive(Clone, Debug)]
+pub struct Regions {
+    open: Vec<Ranges>,
+    parallel: Ranges,
+}
+
+impl Regions {
+    /// Computes the region of everything that `root` depends on.
+    ///
+    /// R(n) is the union over the sources of n; RANGE adds itself; END removes what it lists. An
+    /// access to a BUFFER also has every parallel range of the kernel: each work-item has its own.
+    pub fn of(graph: &Graph, root: Id) -> Regions {
+        let nodes = graph.reachable(root);
+        let parallel: Ranges = nodes
+            .iter()
+            .copied()
+            .filter(|&n| graph[n].axis().is_some_and(|axis| axis.kind.is_parallel()))
+            .collect();
+        let mut open = vec![Ranges::new(); root.index() + 1];
+        for n in nodes {
+            let node = &graph[n];
+            let mut region = Ranges::new();
+            for s in &node.src {
+                region.extend_from_slice(&open[s.index()]);
+            }
+            match node.op {
+                Op::Range => region.push(n),
+                Op::End => region.retain(|r| !node.src[1..].contains(r)),
+                Op::Index if graph.storage(n).is_some_and(|b| graph[b].op == Op::Buffer) => {
+                    region.extend_from_slice(&parallel);
+                }
+                _ => {}
+            }
+            region.sort_unstable();
+            region.dedup();
+            open[n.index()] = region;
+        }
+        Regions { open, parallel }
+    }
+
+    /// The open ranges of `n`.
+    pub fn open(&self, n: Id) -> &[Id] {
+        &self.open[n.index()]
+    }
+
+    /// Every parallel range of the kernel.
+    pub fn parallel(&self) -> &[Id] {
+        &self.parallel
+    }
+}
+
+/// How one access instance stands to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The first happens before the second.
+    Before,
+    /// The second happens before the first.
+    After,
+    /// Neither: they may happen in any order, or at once.
+    Unordered,
+}
+
+/// An access at one point of its region: the node, and the values of its open ranges in the order
+/// of [`Regions::open`].
+#[derive(Clone, Copy, Debug)]
+pub struct Instance<'a> {
+    /// The access.
+    pub node: Id,
+    /// The value of each range of its region.
+    pub point: &'a [i128],
+}
+
+/// The order of the accesses of one kernel. Every range must have one binder (END).
+#[derive(Clone, Debug)]
+pub struct Order {
+    regions: Regions,
+    /// The number of ranges outside a RANGE, by id.
+    rank: Vec<usize>,
+    kinds: Vec<Option<AxisType>>,
+    /// By id, the accesses that a node depends on: a set of access numbers.
+    reach: Vec<Vec<u64>>,
+    /// The number of an access, by id.
+    number: Vec<Option<usize>>,
+}
+
+impl Order {
+    /// Prepares the order of everything that `root` depends on.
+    pub fn of(graph: &Graph, root: Id) -> Order {
+        let regions = Regions::of(graph, root);
+        let nodes = graph.reachable(root);
+        let len = root.index() + 1;
+        let accesses = nodes.iter().filter(|&&n| graph[n].is_access()).count();
+        let words = accesses.div_ceil(64);
+        let mut order = Order {
+            regions,
+            rank: vec![usize::MAX; len],
+            kinds: vec![None; len],
+            reach: vec![Vec::new(); len],
+            number: vec![None; len],
+        };
+        let mut next = 0;
+        for n in nodes {
+            let node = &graph[n];
+            let mut reach = vec![0; words];
+            for s in &node.src {
+                for (word, bits) in reach.iter_mut().zip(&order.reach[s.index()]) {
+                    *word |= bits;
+                }
+            }
+            if node.is_access() {
+                order.number[n.index()] = Some(next);
+                reach[next / 64] |= 1 << (next % 64);
+                next += 1;
+            }
+            order.reach[n.index()] = reach;
+            order.kinds[n.index()] = node.axis().map(|axis| axis.kind);
+            if node.op == Op::End {
+                let outside = order.regions.open(n).len();
+                for (position, r) in node.src[1..].iter().enumerate() {
+                    order.rank[r.index()] = outside + position;
+                }
+            }
+        }
+        order
+    }
+
+    /// The regions that the order rests on.
+    pub fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// The number of ranges outside the RANGE `r`: 0 for an outermost one.
+    pub fn rank(&self, r: Id) -> usize {
+        self.rank[r.index()]
+    }
+
+    /// The open ranges of `n`, outermost first.
+    pub fn nest(&self, n: Id) -> Ranges {
+        let mut ranges = Ranges::from_slice(self.regions.open(n));
+        ranges.sort_by_key(|&r| (self.rank(r), r));
+        ranges
+    }
+
+    /// Whether `to` depends on the access `from`.
+    pub fn reaches(&self, from: Id, to: Id) -> bool {
+        let Some(number) = self.number[from.index()] else { return false };
+        self.reach[to.index()].get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+
+    /// How `a` stands to `b`, by S4. An instance is unordered with itself.
+    pub fn relation(&self, a: Instance<'_>, b: Instance<'_>) -> Relation {
+        let (mut i, mut j) = (0, 0);
+        let (left, right) = (self.regions.open(a.node), self.regions.open(b.node));
+        // The outermost range at which they differ, local ranges apart.
+        let mut first: Option<(Id, i128, i128)> = None;
+        loop {
+            let (r, v, w) = match (left.get(i), right.get(j)) {
+                (None, None) => break,
+                (Some(&r), Some(&s)) if r == s => {
+                    (i, j) = (i + 1, j + 1);
+                    (r, Some(a.point[i - 1]), Some(b.point[j - 1]))
+                }
+                (Some(&r), s) if s.is_none_or(|&s| r < s) => {
+                    i += 1;
+                    (r, Some(a.point[i - 1]), None)
+                }
+                (_, s) => {
+                    j += 1;
+                    (*s.expect("the first is absent or larger"), None, Some(b.point[j - 1]))
+                }
+            };
+            match self.kinds[r.index()].expect("a region holds ranges") {
+                // What lacks a local range runs once per group, at local point 0. Different
+                // points of a group are ordered only by a barrier.
+                AxisType::Local => {
+                    if v.unwrap_or(0) != w.unwrap_or(0) {
+                        return Relation::Unordered;
+                    }
+                }
+                // There is no grid-wide wait inside a kernel.
+                AxisType::Global | AxisType::Thread => {
+                    if v != w {
+                        return Relation::Unordered;
+                    }
+                }
+                // A serial range that only one has plays no part.
+                AxisType::Loop => {
+                    if let (Some(v), Some(w)) = (v, w)
+                        && v != w
+                        && first.is_none_or(|(f, _, _)| self.rank(r) < self.rank(f))
+                    {
+                        first = Some((r, v, w));
+                    }
+                }
+            }
+        }
+        match first {
+            Some((_, v, w)) if v < w => Relation::Before,
+            Some(_) => Relation::After,
+            None if a.node != b.node && self.reaches(a.node, b.node) => Relation::Before,
+            None if a.node != b.node && self.reaches(b.node, a.node) => Relation::After,
+            None => Relation::Unordered,
+        }
+    }
+}
