@@ -42,7 +42,10 @@ pub fn alu(op: Op, dtype: DType, args: &[Const]) -> Result<Const, AluError> {
         },
         Op::And => bits(dtype, args, |a, b| a & b),
         Op::Or => bits(dtype, args, |a, b| a | b),
-        Op::CmpLt => compare(args, |a, b| a < b, |a, b| a < b).map(Bool),
+        Op::CmpLt => match *args {
+            [Int(_) | F32(_), _] => compare(args, |a, b| a < b, |a, b| a < b).map(Bool),
+            _ => Err(AluError::Type),
+        },
         Op::CmpNe => compare(args, |a, b| a != b, |a, b| a != b).map(Bool),
         Op::CmpEq => compare(args, |a, b| a == b, |a, b| a == b).map(Bool),
         Op::Where => match *args {

@@ -68,7 +68,9 @@ pub(crate) fn check(kernel: &Kernel) -> Result<(), Error> {
     let mut constant = vec![false; graph.len()];
     for n in graph.reachable(kernel.sink) {
         let node = &graph[n];
-        Checker { kernel, constant: &constant, node }.node().map_err(|kind| kind.at(kernel.origin(n)))?;
+        Checker { kernel, constant: &constant, node }
+            .node()
+            .map_err(|kind| kind.at(kernel.origin(n)))?;
         constant[n.index()] = node.op == Op::Const
             || node.op.is_arithmetic() && node.src.iter().all(|s| constant[s.index()]);
         if let Arg::Param(param) = &node.arg {
@@ -205,6 +207,7 @@ impl Checker<'_> {
             Op::CmpLt | Op::CmpNe | Op::CmpEq => {
                 self.is(dtype == DType::Bool)?;
                 let operand = self.kernel.graph[src[0]].dtype;
+                self.source_if(0, op != Op::CmpLt || operand.is_number())?;
                 (0..src.len()).try_for_each(|i| self.value(i, operand))
             }
             Op::Where => {

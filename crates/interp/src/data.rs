@@ -89,9 +89,8 @@ impl Data {
     pub fn agrees(&self, other: &Data) -> bool {
         match (self, other) {
             (Data::F32(a), Data::F32(b)) => {
-                let same = |(a, b): (&f32, &f32)| {
-                    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
-                };
+                let same =
+                    |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
                 a.len() == b.len() && a.iter().zip(b).all(same)
             }
             _ => self == other,

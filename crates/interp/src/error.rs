@@ -107,7 +107,7 @@ pub enum ErrorKind {
     /// An effect lies under two binders of one range.
     #[error("an effect lies under two ends that bind one range")]
     TwoBinders,
-    /// An effect has a range in its region and lacks one that is outside it.
+    /// The region of an access is not closed upward (S3).
     #[error("depends on {inner} and not on {outer}, which is outside it")]
     Lacks {
         /// The range that it lacks.
@@ -182,7 +182,9 @@ pub enum ErrorKind {
         other_point: Point,
     },
     /// As `Race`, of an access that is marked `assume_disjoint`.
-    #[error("`assume_disjoint` is false: meets {other}{other_point}, on element {element} of {buffer}{point}")]
+    #[error(
+        "`assume_disjoint` is false: meets {other}{other_point}, on element {element} of {buffer}{point}"
+    )]
     NotDisjoint {
         /// The PARAM or BUFFER.
         buffer: Id,

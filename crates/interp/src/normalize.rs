@@ -36,34 +36,37 @@ impl Kernel {
                 uses[s.index()] += 1;
             }
         }
-        let old = self.graph.clone();
-        self.rebuild(|g, n, mut node| {
+        let gated = |g: &Graph, condition: Id, arm: Id| {
+            g[arm].op == Op::Load
+                && uses[arm.index()] == 1
+                && is_subset(regions.open(condition), regions.open(arm))
+        };
+        self.rebuild(|g, origins, n, mut node| {
             if node.op != Op::Where {
                 return g.intern(node);
             }
             // The condition may have a higher id than the LOAD, so the LOAD is gated here, where
             // both are rebuilt; nothing else uses it.
-            let before = &old[n].src;
+            let old = g[n].src.clone();
             for arm in [1, 2] {
-                let load = before[arm];
-                let gated = old[load].op == Op::Load
-                    && uses[load.index()] == 1
-                    && is_subset(regions.open(before[0]), regions.open(load));
-                if gated {
-                    let condition = node.src[0];
-                    let taken = if arm == 1 {
-                        condition
-                    } else {
-                        let no = g.constant(DType::Bool, Const::Bool(false));
-                        g.op(Op::CmpEq, &[condition, no])
-                    };
-                    let mut load = g[node.src[arm]].clone();
-                    match load.src.get(1).copied() {
-                        Some(gate) => load.src[1] = g.op(Op::And, &[gate, taken]),
-                        None => load.src.push(taken),
-                    }
-                    node.src[arm] = g.intern(load);
+                if !gated(g, old[0], old[arm]) {
+                    continue;
                 }
+                let condition = node.src[0];
+                let taken = if arm == 1 {
+                    condition
+                } else {
+                    let no = g.constant(DType::Bool, Const::Bool(false));
+                    g.op(Op::CmpEq, &[condition, no])
+                };
+                let mut load = g[node.src[arm]].clone();
+                match load.src.get(1).copied() {
+                    Some(gate) => load.src[1] = g.op(Op::And, &[gate, taken]),
+                    None => load.src.push(taken),
+                }
+                node.src[arm] = g.intern(load);
+                let origin = origins[old[arm].index()];
+                origins.resize(g.len(), origin);
             }
             g.intern(node)
         });
@@ -90,25 +93,20 @@ impl Kernel {
         let shared: Vec<Axis> =
             nodes.iter().filter(|n| binders[n.index()] > 1).map(|&n| self.graph.axis(n)).collect();
         let mut fresh = (0..=u32::MAX).filter(|number| !used.contains(number));
-        let mut origins = std::mem::take(&mut self.origins);
-        self.sink = self.graph.rebuild(self.sink, |g, n, mut node| {
-            let end = node.op == Op::End;
-            // By axis, not by id: a range whose bound has changed is a new node.
-            for position in if end { 1..node.src.len() } else { 0..0 } {
-                let range = node.src[position];
-                let axis = g.axis(range);
-                if shared.contains(&axis) {
-                    let number = fresh.next().expect("there are fewer nodes than numbers");
-                    let renamed = Axis { number, ..axis };
-                    rename(g, &mut origins, &mut node, range, renamed);
+        self.rebuild(|g, origins, _, mut node| {
+            if node.op == Op::End {
+                for position in 1..node.src.len() {
+                    let range = node.src[position];
+                    // By axis, not by id: a range whose bound has changed is a new node.
+                    let axis = g.axis(range);
+                    if shared.contains(&axis) {
+                        let number = fresh.next().expect("there are fewer nodes than numbers");
+                        rename(g, origins, &mut node, range, Axis { number, ..axis });
+                    }
                 }
             }
-            let new = g.intern(node);
-            let origin = origins[n.index()];
-            origins.resize(g.len(), origin);
-            new
+            g.intern(node)
         });
-        self.origins = origins;
     }
 
     /// Drops what the rewrites have left behind, so that ids count from 0 without gaps.
@@ -118,10 +116,12 @@ impl Kernel {
         Kernel { graph, sink, origins }
     }
 
-    fn rebuild(&mut self, mut f: impl FnMut(&mut Graph, Id, Node) -> Id) {
+    /// `Graph::rebuild`; a node that `f` adds comes from the one that it is given, if it does not
+    /// say otherwise.
+    fn rebuild(&mut self, mut f: impl FnMut(&mut Graph, &mut Vec<Id>, Id, Node) -> Id) {
         let origins = &mut self.origins;
         self.sink = self.graph.rebuild(self.sink, |g, n, node| {
-            let new = f(g, n, node);
+            let new = f(g, origins, n, node);
             let origin = origins[n.index()];
             origins.resize(g.len(), origin);
             new

@@ -4,8 +4,8 @@
 //! row-major; a node without them has one lane. The *levels* of an END are its serial and GLOBAL
 //! ranges, outermost first. Positions are ids: after `Kernel::finish` they count from 0.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use uop::{Arg, AtomicOp, AxisType, Const, DType, Effect, Id, Op, Order};
 
@@ -106,9 +106,6 @@ pub(crate) struct Site {
     pub(crate) gate: Option<usize>,
     pub(crate) inbounds: bool,
     pub(crate) waived: bool,
-    /// A LOAD that the loops around it ask for more than once at one point, though it happens
-    /// once. Only where the memory may have changed.
-    pub(crate) memo: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -147,12 +144,11 @@ impl Plan {
             params: Vec::new(),
             buffers: Vec::new(),
         };
-        let binders = plan.binders()?;
+        plan.binders()?;
         let lengths = plan.lengths()?;
         plan.storage(&lengths)?;
-        plan.steps = (plan.ids.iter())
-            .map(|&n| plan.step(n, &lengths, &binders))
-            .collect::<Result<_, _>>()?;
+        plan.steps =
+            (plan.ids.iter()).map(|&n| plan.step(n, &lengths)).collect::<Result<_, _>>()?;
         Ok(plan)
     }
 
@@ -172,15 +168,15 @@ impl Plan {
         self.kind(range) == AxisType::Local
     }
 
-    /// For each range the ranges outside it, LOCAL ones excepted; checks that every range is bound
-    /// once, and what S1 and S3 ask of regions.
-    fn binders(&self) -> Result<Vec<Option<Vec<Id>>>, Error> {
+    /// Checks what S1 and S3 ask of regions.
+    fn binders(&self) -> Result<(), Error> {
         let graph = &self.kernel.graph;
         if let Some(&range) = self.open(self.kernel.sink).first() {
             let kind = ErrorKind::Unbound { range: self.kernel.origin(range) };
             return Err(self.error(self.kernel.sink, kind));
         }
-        let mut outside: Vec<Option<Vec<Id>>> = vec![None; self.ids.len()];
+        // By range, the ranges outside it, LOCAL ones excepted.
+        let mut outside: Vec<Vec<Id>> = vec![Vec::new(); self.ids.len()];
         let mut effects = HashMap::new();
         for &n in &self.ids {
             let node = &graph[n];
@@ -190,10 +186,11 @@ impl Plan {
                 for &r in &node.src[1..] {
                     let serial = outer.iter().find(|&&s| self.kind(s) == AxisType::Loop);
                     if let (AxisType::Global, Some(&serial)) = (self.kind(r), serial) {
-                        let (serial, parallel) = (self.kernel.origin(serial), self.kernel.origin(r));
+                        let (serial, parallel) =
+                            (self.kernel.origin(serial), self.kernel.origin(r));
                         return Err(self.error(n, ErrorKind::SerialOutside { serial, parallel }));
                     }
-                    outside[r.index()] = Some(outer.clone());
+                    outside[r.index()] = outer.clone();
                     // A range that the body does not depend on binds nothing.
                     if !self.is_local(r) && self.open(node.src[0]).contains(&r) {
                         outer.push(r);
@@ -213,25 +210,30 @@ impl Plan {
                 return Err(self.error(n, ErrorKind::Bound));
             }
         }
-        for &n in &self.ids {
-            if graph[n].is_effect()
-                && let Some((outer, inner)) = self.lacks(n, &outside)
-            {
-                let (outer, inner) = (self.kernel.origin(outer), self.kernel.origin(inner));
-                return Err(self.error(n, ErrorKind::Lacks { outer, inner }));
+        let effects = self.ids.iter().filter(|&&n| graph[n].is_effect());
+        let written: HashSet<Id> = effects
+            .flat_map(|&n| graph[n].addresses())
+            .filter_map(|address| graph.storage(address))
+            .collect();
+        for &n in self.ids.iter().filter(|&&n| graph[n].is_access()) {
+            // Regions are closed upward: the loop over `inner` would come by the same instance at
+            // each point of `outer`. It does no harm to read again what does not change.
+            let effect = graph[n].is_effect();
+            let changes = graph[n].addresses().iter().any(|&address| {
+                graph.storage(address).is_some_and(|storage| written.contains(&storage))
+            });
+            let lacks = |r: &&Id| {
+                let serial = self.kind(**r) == AxisType::Loop;
+                (effect || serial && changes) && !self.open(n).contains(r)
+            };
+            for &inner in self.open(n) {
+                if let Some(&outer) = outside[inner.index()].iter().find(lacks) {
+                    let (outer, inner) = (self.kernel.origin(outer), self.kernel.origin(inner));
+                    return Err(self.error(n, ErrorKind::Lacks { outer, inner }));
+                }
             }
         }
-        Ok(outside)
-    }
-
-    /// A range that `n` lacks and that is outside one that it has: the loops around `n` then come
-    /// by the same instance more than once.
-    fn lacks(&self, n: Id, outside: &[Option<Vec<Id>>]) -> Option<(Id, Id)> {
-        let open = self.open(n);
-        open.iter().filter(|&&r| !self.is_local(r)).find_map(|&inner| {
-            let outer = outside[inner.index()].as_ref()?.iter().find(|r| !open.contains(r))?;
-            Some((*outer, inner))
-        })
+        Ok(())
     }
 
     /// The values that lengths and LOCAL bounds are made of; fills `extents`.
@@ -268,13 +270,7 @@ impl Plan {
                 continue;
             }
             let shape = self.shape(n, values);
-            // One empty axis makes all of it empty, however long the others are.
-            let len = if shape.iter().any(|&length| length <= 0) {
-                Some(0)
-            } else {
-                shape.iter().try_fold(1, |product: i128, &length| product.checked_mul(length))
-            };
-            let len = len.ok_or_else(|| self.error(n, ErrorKind::TooLarge))?;
+            let len = elements(&shape).ok_or_else(|| self.error(n, ErrorKind::TooLarge))?;
             match &node.arg {
                 Arg::Param(param) => self.params.push(Param {
                     node: n,
@@ -293,7 +289,7 @@ impl Plan {
                     self.buffers.push(Buffer { node: n, len: len as usize, lanes });
                 }
                 _ => {
-                    let got = self.shape(node.src[0], values).iter().product();
+                    let got = elements(&self.shape(node.src[0], values)).unwrap_or(0);
                     if len != got || shape.iter().any(|&length| length < 0) {
                         return Err(self.error(n, ErrorKind::Reshape { want: len, got }));
                     }
@@ -324,12 +320,7 @@ impl Plan {
         kinds.iter().any(|a| kinds.iter().any(|b| a.conflicts(*b)))
     }
 
-    fn step(
-        &self,
-        n: Id,
-        values: &[Option<Const>],
-        outside: &[Option<Vec<Id>>],
-    ) -> Result<Step, Error> {
+    fn step(&self, n: Id, values: &[Option<Const>]) -> Result<Step, Error> {
         let graph = &self.kernel.graph;
         let node = &graph[n];
         let locals = self.locals_of(self.open(n));
@@ -343,15 +334,7 @@ impl Plan {
                 Class::Value | Class::Address => Action::Move,
                 Class::Storage | Class::Effect | Class::Sink => Action::Nothing,
             },
-            Op::Load => {
-                let mut site = self.site(n);
-                let changes = match site.storage {
-                    Storage::Param(position) => self.params[position].shadowed,
-                    Storage::Buffer(_) => true,
-                };
-                site.memo = changes && self.lacks(n, outside).is_some();
-                Action::Load(site)
-            }
+            Op::Load => Action::Load(self.site(n)),
             Op::Store => Action::Store(self.site(n)),
             Op::Custom => match kind_of(node) {
                 Kind::Atomic(op, _) => Action::Atomic(self.site(n), op),
@@ -407,7 +390,6 @@ impl Plan {
             gate: node.gate().map(|_| if node.op == Op::Load { 1 } else { node.src.len() - 1 }),
             inbounds: access.inbounds,
             waived: access.assume_disjoint,
-            memo: false,
         }
     }
 
@@ -433,15 +415,19 @@ impl Plan {
         let mut stack = vec![body];
         while let Some(n) = stack.pop() {
             let at = level(n);
+            if at == Some(0) {
+                continue;
+            }
             for &s in &graph[n].src {
                 if seen[s.index()] {
                     continue;
                 }
                 seen[s.index()] = true;
-                match level(s) {
-                    Some(0) if at == Some(0) => {}
-                    Some(d) if Some(d) != at && d < ranges.len() => before[d].push(s),
-                    _ => {}
+                if let Some(d) = level(s)
+                    && Some(d) != at
+                    && d < ranges.len()
+                {
+                    before[d].push(s);
                 }
                 stack.push(s);
             }
@@ -486,9 +472,8 @@ impl Plan {
     /// The lane among the points of `to` that belongs to `lane` among the points of `from`; 0 for
     /// a range that `from` lacks.
     fn project(&self, lane: usize, from: &[Id], to: &[Id]) -> usize {
-        to.iter().fold(0, |result, &r| {
-            result * self.extents[r.index()] + self.coordinate(lane, from, r)
-        })
+        to.iter()
+            .fold(0, |result, &r| result * self.extents[r.index()] + self.coordinate(lane, from, r))
     }
 
     /// The value of the LOCAL range `r` in `lane` among the points of `locals`.
@@ -498,7 +483,13 @@ impl Plan {
     }
 
     /// Puts the values of the open ranges of `n` in `point`, in the order of `Regions::open`.
-    pub(crate) fn point(&self, n: Id, lane: usize, value: impl Fn(usize) -> i128, point: &mut Vec<i128>) {
+    pub(crate) fn point(
+        &self,
+        n: Id,
+        lane: usize,
+        value: impl Fn(usize) -> i128,
+        point: &mut Vec<i128>,
+    ) {
         point.clear();
         let open = self.open(n);
         let mut stride = self.steps[n.index()].lanes;
@@ -541,6 +532,14 @@ impl Plan {
             (index < 0 || index >= length).then_some((axis, index, length))
         })
     }
+}
+
+/// How many elements a shape has. One empty axis leaves none, however long the others are.
+fn elements(shape: &[i128]) -> Option<i128> {
+    if shape.iter().any(|&length| length <= 0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1, |product: i128, &length| product.checked_mul(length))
 }
 
 /// What an access does to memory.

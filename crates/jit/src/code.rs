@@ -81,10 +81,7 @@ impl Code {
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Code { size, buffers, .. } = self;
-        f.debug_struct("Code")
-            .field("size", size)
-            .field("buffers", buffers)
-            .finish_non_exhaustive()
+        f.debug_struct("Code").field("size", size).field("buffers", buffers).finish_non_exhaustive()
     }
 }
 
@@ -104,10 +101,7 @@ pub fn compile(program: &Program, options: &Options) -> Result<Code, JitError> {
             .0
             .declare_function(&program.name, Linkage::Local, &context.func.signature)
             .map_err(explain)?;
-        module
-            .0
-            .define_function(function, &mut context)
-            .map_err(explain)?;
+        module.0.define_function(function, &mut context).map_err(explain)?;
         module.0.finalize_definitions().map_err(explain)?;
         let address = module.0.get_finalized_function(function);
         let compiled = context.compiled_code();
@@ -155,16 +149,13 @@ fn isa(options: &Options) -> Result<&'static OwnedTargetIsa, JitErrorKind> {
     static ISAS: [OnceLock<Result<OwnedTargetIsa, String>>; 2] = [OnceLock::new(), OnceLock::new()];
     let isa = ISAS[usize::from(options.verify)].get_or_init(|| {
         let flags = flags(options).map_err(|error| error.to_string())?;
-        let isa = cranelift_native::builder()?
-            .finish(flags)
-            .map_err(|error| error.to_string())?;
+        let isa = cranelift_native::builder()?.finish(flags).map_err(|error| error.to_string())?;
         if isa.pointer_bits() != 64 {
             return Err("addresses are not 64-bit".to_string());
         }
         Ok(isa)
     });
-    isa.as_ref()
-        .map_err(|error| JitErrorKind::Host(error.clone()))
+    isa.as_ref().map_err(|error| JitErrorKind::Host(error.clone()))
 }
 
 fn flags(options: &Options) -> Result<settings::Flags, SetError> {
@@ -194,10 +185,7 @@ fn guard<T>(
     // Whatever `body` had begun goes with it. `isa` outlives it, but is complete or absent.
     catch_unwind(AssertUnwindSafe(body))
         .unwrap_or_else(|payload| Err(JitErrorKind::Codegen(panic_message(&*payload))))
-        .map_err(|kind| JitError {
-            kernel: program.name.clone(),
-            kind,
-        })
+        .map_err(|kind| JitError { kernel: program.name.clone(), kind })
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> String {
@@ -233,9 +221,6 @@ mod tests {
         };
         let error = guard::<()>(&program, || panic!("no rule matched {}", 7));
         let error = error.expect_err("it panicked").to_string();
-        assert_eq!(
-            error,
-            "kernel `bad`: cranelift: panicked: no rule matched 7"
-        );
+        assert_eq!(error, "kernel `bad`: cranelift: panicked: no rule matched 7");
     }
 }

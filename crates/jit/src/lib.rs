@@ -19,5 +19,10 @@ pub use code::{Code, Options, clif, compile};
 pub use error::{JitError, JitErrorKind};
 pub use translate::REGISTER_BYTES;
 
+use lower::Caps;
 #[cfg(doc)]
 use lower::Program;
+
+/// What a program for this backend may use. Addresses are 64 bits wide: a narrower index costs an
+/// extension at every access.
+pub const CAPS: Caps = Caps { grid: None, narrow_index: false };

@@ -94,12 +94,7 @@ enum Close {
     /// The end of the function.
     Nothing,
     /// The step of a loop, from the body's end back to `header` or on to `exit`.
-    Loop {
-        header: Block,
-        exit: Block,
-        var: ir::Value,
-        hi: ir::Value,
-    },
+    Loop { header: Block, exit: Block, var: ir::Value, hi: ir::Value },
     /// A jump to what follows an `if`.
     Jump(Block),
 }
@@ -148,13 +143,34 @@ impl<'p> Translator<'p, '_> {
             let (_, _, log2_size) = machine(register.dtype)?;
             let bytes = register.len.saturating_mul(1 << log2_size);
             left = left.checked_sub(bytes).ok_or(JitErrorKind::Registers)?;
-            let bytes = u32::try_from(bytes).map_err(|_| JitErrorKind::Registers)?;
-            let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, log2_size as u8);
+            let words = u32::try_from(bytes.div_ceil(8)).map_err(|_| JitErrorKind::Registers)?;
+            let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, words * 8, 3);
             let slot = self.builder.create_sized_stack_slot(slot);
             let address = self.builder.ins().stack_addr(types::I64, slot, 0);
+            self.clear(address, words);
             self.registers.push(address);
         }
         Ok(())
+    }
+
+    /// Zeroes `words` times 8 bytes from `address`.
+    fn clear(&mut self, address: ir::Value, words: u32) {
+        if words == 0 {
+            return;
+        }
+        let (body, after) = (self.builder.create_block(), self.builder.create_block());
+        let at = self.builder.append_block_param(body, types::I64);
+        let first = self.builder.ins().iconst(types::I64, 0);
+        self.builder.ins().jump(body, &[BlockArg::Value(first)]);
+        self.builder.switch_to_block(body);
+        let pointer = self.builder.ins().iadd(address, at);
+        self.builder.ins().store(MEMORY, first, pointer, Offset32::new(0));
+        let step = self.builder.ins().iconst(types::I64, 8);
+        let end = self.builder.ins().iconst(types::I64, i64::from(words) * 8);
+        let next = self.builder.ins().iadd(at, step);
+        let more = self.builder.ins().icmp(IntCC::UnsignedLessThan, next, end);
+        self.builder.ins().brif(more, body, &[BlockArg::Value(next)], after, &[]);
+        self.builder.switch_to_block(after);
     }
 
     /// The statements, with a stack of our own: however deep they nest, ours does not overflow.
@@ -171,11 +187,7 @@ impl<'p> Translator<'p, '_> {
     }
 
     fn open(&self, body: &'p [Stmt], close: Close) -> Open<'p> {
-        Open {
-            rest: body.iter(),
-            scope: self.scope.len(),
-            close,
-        }
+        Open { rest: body.iter(), scope: self.scope.len(), close }
     }
 
     fn close(&mut self, body: Open<'_>) {
@@ -184,12 +196,7 @@ impl<'p> Translator<'p, '_> {
         }
         match body.close {
             Close::Nothing => {}
-            Close::Loop {
-                header,
-                exit,
-                var,
-                hi,
-            } => {
+            Close::Loop { header, exit, var, hi } => {
                 // `var < hi`, so `var + 1` does not wrap.
                 let next = self.add_one(var);
                 let again = self.builder.ins().icmp(IntCC::SignedLessThan, next, hi);
@@ -217,10 +224,7 @@ impl<'p> Translator<'p, '_> {
             Stmt::For { var, lo, hi, body } => {
                 let ((lo, dtype), (hi, hi_dtype)) = (self.value(*lo)?, self.value(*hi)?);
                 let (ty, kind, _) = machine(dtype)?;
-                require(
-                    kind == Kind::Int && dtype == hi_dtype,
-                    "a loop bound of another type",
-                )?;
+                require(kind == Kind::Int && dtype == hi_dtype, "a loop bound of another type")?;
                 // Guard, then test at the bottom: one branch per iteration, and twice as fast.
                 let (header, exit) = (self.builder.create_block(), self.builder.create_block());
                 let any = self.builder.ins().icmp(IntCC::SignedLessThan, lo, hi);
@@ -228,12 +232,7 @@ impl<'p> Translator<'p, '_> {
                 ins.brif(any, header, &[BlockArg::Value(lo)], exit, &[]);
                 self.builder.switch_to_block(header);
                 let i = self.builder.append_block_param(header, ty);
-                let close = Close::Loop {
-                    header,
-                    exit,
-                    var: i,
-                    hi,
-                };
+                let close = Close::Loop { header, exit, var: i, hi };
                 let open = self.open(body, close);
                 self.define(*var, dtype, i)?;
                 Ok(Some(open))
@@ -318,16 +317,13 @@ impl<'p> Translator<'p, '_> {
     fn alu(&mut self, op: Op, args: &[Value], to: DType) -> Result<ir::Value, JitErrorKind> {
         let args = args.iter().map(|&arg| self.value(arg));
         let (x, from): (Vec<_>, Vec<_>) = args.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let unsupported = || JitErrorKind::Alu {
-            op,
-            from: from.clone(),
-            to,
-        };
+        let unsupported = || JitErrorKind::Alu { op, from: from.clone(), to };
         let well_typed = op.arity().admits(x.len())
             && match op.result() {
                 ResultType::Stated => true,
                 ResultType::SameAs(source) => from[source] == to,
                 ResultType::Always(dtype) => dtype == to,
+                ResultType::Sized => false,
             }
             && match (op, &from[..]) {
                 (Op::Where, [cond, x, y]) => *cond == DType::Bool && x == y,
@@ -510,9 +506,7 @@ impl<'p> Translator<'p, '_> {
     fn value(&self, value: Value) -> Result<(ir::Value, DType), JitErrorKind> {
         let defined = self.values.get(value).copied();
         let dtype = self.program.values.get(value).copied();
-        defined
-            .zip(dtype)
-            .ok_or(Malformed("a value that is not defined where it is used"))
+        defined.zip(dtype).ok_or(Malformed("a value that is not defined where it is used"))
     }
 
     fn typed(&self, value: Value, dtype: DType) -> Result<ir::Value, JitErrorKind> {

@@ -13,45 +13,17 @@ const TYPES: [DType; 4] = [DType::Bool, DType::I32, DType::I64, DType::F32];
 fn edges(dtype: DType) -> Vec<u64> {
     match dtype {
         DType::Bool => vec![0, 1],
-        DType::I32 => [
-            0,
-            1,
-            -1,
-            2,
-            7,
-            -8,
-            255,
-            256,
-            1 << 24,
-            (1 << 24) + 1,
-            -(1 << 24) - 1,
-        ]
-        .into_iter()
-        .chain([i32::MAX, i32::MAX - 1, i32::MIN, i32::MIN + 1])
-        .map(|x| u64::from(x as u32))
-        .collect(),
-        DType::I64 => [
-            0,
-            1,
-            -1,
-            3,
-            -5,
-            1 << 24,
-            (1 << 24) + 1,
-            (1 << 53) + 1,
-            1 << 31,
-            1 << 32,
-        ]
-        .into_iter()
-        .chain([
-            i64::from(i32::MIN),
-            (1 << 32) - 1,
-            -(1 << 32) - 1,
-            (1 << 40) + (1 << 16) + 1,
-        ])
-        .chain([i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1])
-        .map(|x| x as u64)
-        .collect(),
+        DType::I32 => [0, 1, -1, 2, 7, -8, 255, 256, 1 << 24, (1 << 24) + 1, -(1 << 24) - 1]
+            .into_iter()
+            .chain([i32::MAX, i32::MAX - 1, i32::MIN, i32::MIN + 1])
+            .map(|x| u64::from(x as u32))
+            .collect(),
+        DType::I64 => [0, 1, -1, 3, -5, 1 << 24, (1 << 24) + 1, (1 << 53) + 1, 1 << 31, 1 << 32]
+            .into_iter()
+            .chain([i64::from(i32::MIN), (1 << 32) - 1, -(1 << 32) - 1, (1 << 40) + (1 << 16) + 1])
+            .chain([i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1])
+            .map(|x| x as u64)
+            .collect(),
         DType::F32 => [
             0x0000_0000,
             0x8000_0000, // zeros
@@ -181,26 +153,16 @@ fn meaning(op: Op, from: DType, to: DType, x: &[u64]) -> u64 {
 /// The little-endian elements of `dtype`, packed.
 fn pack(dtype: DType, bits: &[u64]) -> Vec<u64> {
     let size = dtype.size().expect("it has a size");
-    let mut bytes: Vec<u8> = bits
-        .iter()
-        .flat_map(|x| x.to_le_bytes()[..size].to_vec())
-        .collect();
+    let mut bytes: Vec<u8> = bits.iter().flat_map(|x| x.to_le_bytes()[..size].to_vec()).collect();
     bytes.resize(bytes.len().next_multiple_of(8), 0xaa);
-    let words = bytes
-        .chunks_exact(8)
-        .map(|word| word.try_into().expect("it has 8 bytes"));
+    let words = bytes.chunks_exact(8).map(|word| word.try_into().expect("it has 8 bytes"));
     words.map(u64::from_le_bytes).collect()
 }
 
 fn unpack(dtype: DType, words: &[u64]) -> Vec<u64> {
     let size = dtype.size().expect("it has a size");
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let wide = |chunk: &[u8]| {
-        chunk
-            .iter()
-            .rev()
-            .fold(0, |bits, byte| bits << 8 | u64::from(*byte))
-    };
+    let wide = |chunk: &[u8]| chunk.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
     bytes.chunks_exact(size).map(wide).collect()
 }
 
@@ -209,21 +171,16 @@ fn unpack(dtype: DType, words: &[u64]) -> Vec<u64> {
 fn check(op: Op, from: &[DType], to: DType, constants: u32) {
     let mut rows: Vec<Vec<u64>> = vec![vec![]];
     for &dtype in from {
-        let grown = rows.iter().flat_map(|row| {
-            edges(dtype)
-                .into_iter()
-                .map(move |x| [&row[..], &[x]].concat())
-        });
+        let grown = rows
+            .iter()
+            .flat_map(|row| edges(dtype).into_iter().map(move |x| [&row[..], &[x]].concat()));
         rows = grown.collect();
     }
     let len = rows.len() as u64;
 
     let mut b = Builder::new(op.name());
     let out = b.param(to, len, true);
-    let sources: Vec<_> = from
-        .iter()
-        .map(|&dtype| b.param(dtype, len, false))
-        .collect();
+    let sources: Vec<_> = from.iter().map(|&dtype| b.param(dtype, len, false)).collect();
     let source = |b: &mut Builder, k: usize, at: Value| b.load(from[k], sources[k], at);
     if constants == 0 {
         b.instances(|b, i| {

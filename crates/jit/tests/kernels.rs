@@ -97,9 +97,7 @@ fn histogram() {
             _ => pointer(&mut wide),
         };
         run(&b.compile(), &[counts, pointer(&mut keys)], 0, 1000);
-        wide.iter_mut()
-            .zip(narrow)
-            .for_each(|(w, n)| *w += i64::from(n));
+        wide.iter_mut().zip(narrow).for_each(|(w, n)| *w += i64::from(n));
         assert_eq!(wide, want);
     }
 }
@@ -294,10 +292,7 @@ fn clif_of_the_atomic_kernel() {
     let loads = text.matches("atomic_load.i32 notrap").count();
     let exchanges = text.matches("atomic_cas ").count();
     assert_eq!((loads, exchanges), (1, 1), "{text}");
-    assert!(
-        text.starts_with("function %embedding_bwd(i64, i64, i64)"),
-        "{text}"
-    );
+    assert!(text.starts_with("function %embedding_bwd(i64, i64, i64)"), "{text}");
 }
 
 #[test]
@@ -347,10 +342,7 @@ fn a_large_frame() {
 #[test]
 fn what_is_refused() {
     let mut b = Builder::new("grid");
-    b.program.launch = Launch::Grid {
-        grid: [1; 3],
-        block: [1; 3],
-    };
+    b.program.launch = Launch::Grid { grid: [1; 3], block: [1; 3] };
     assert_eq!(refusal(&b.finish()), JitErrorKind::Grid);
 
     let mut b = Builder::new("item");
@@ -380,21 +372,13 @@ fn what_is_refused() {
     let program = b.finish();
     assert!(matches!(refusal(&program), JitErrorKind::Atomic { .. }));
     let message = compile(&program, &VERIFY).expect_err("refused").to_string();
-    assert_eq!(
-        message,
-        "kernel `atomic_bool`: no code for atomic add on bool"
-    );
+    assert_eq!(message, "kernel `atomic_bool`: no code for atomic add on bool");
 
     let mut b = Builder::new("bool_add");
     let yes = b.constant(DType::Bool, Const::Bool(true));
     b.alu(Op::Add, DType::Bool, &[yes, yes]);
-    let message = compile(&b.finish(), &VERIFY)
-        .expect_err("refused")
-        .to_string();
-    assert_eq!(
-        message,
-        "kernel `bool_add`: no code for add from bool, bool to bool"
-    );
+    let message = compile(&b.finish(), &VERIFY).expect_err("refused").to_string();
+    assert_eq!(message, "kernel `bool_add`: no code for add from bool, bool to bool");
 }
 
 #[test]
@@ -460,9 +444,6 @@ fn what_is_malformed() {
         let mut b = Builder::new("malformed");
         break_it(&mut b);
         let kind = refusal(&b.finish());
-        assert!(
-            matches!(kind, JitErrorKind::Malformed(_)),
-            "{number}: {kind}"
-        );
+        assert!(matches!(kind, JitErrorKind::Malformed(_)), "{number}: {kind}");
     }
 }

@@ -109,10 +109,7 @@ impl EmbeddingBwd {
         check_sizes(self.tokens, self.dim, self.vocab)?;
         let block = self.dim.min(MAX_BLOCK);
         if self.strict && self.dim % block != 0 {
-            return Err(KernelError::Indivisible {
-                dim: self.dim,
-                block,
-            });
+            return Err(KernelError::Indivisible { dim: self.dim, block });
         }
         let k = Kernel::new();
         let grad_weight = k.param_mut("grad_weight", DType::F32, [self.vocab, self.dim]);
@@ -129,22 +126,14 @@ impl EmbeddingBwd {
             Some(gate) => address.atomic_add_if(gate, grad_emb.at([i, j]).load_if(gate)),
             None => address.atomic_add(grad_emb.at([i, j]).load()),
         };
-        Ok(update
-            .end([i, columns.outer, columns.inner])
-            .sink("embedding_bwd")?)
+        Ok(update.end([i, columns.outer, columns.inner]).sink("embedding_bwd")?)
     }
 }
 
 impl Embedding {
     /// With the defaults: LOCAL columns, clipped tokens.
     pub fn new(tokens: i64, dim: i64, vocab: i64) -> Embedding {
-        Embedding {
-            tokens,
-            dim,
-            vocab,
-            axes: Axes::default(),
-            out_of_range: OutOfRange::default(),
-        }
+        Embedding { tokens, dim, vocab, axes: Axes::default(), out_of_range: OutOfRange::default() }
     }
 
     /// The kernel `embedding`, with the arguments out, weight, idx.
@@ -171,9 +160,7 @@ impl Embedding {
             Some(gate) => out.at([i, j]).store_if(gate, value),
             None => out.at([i, j]).store(value),
         };
-        Ok(store
-            .end([i, columns.outer, columns.inner])
-            .sink("embedding")?)
+        Ok(store.end([i, columns.outer, columns.inner]).sink("embedding")?)
     }
 }
 
@@ -197,12 +184,7 @@ impl<'k> Columns<'k> {
         let inner = k.range(block, kind);
         let j = outer * block + inner;
         let gate = (dim % block != 0).then(|| j.lt(dim));
-        Columns {
-            outer,
-            inner,
-            j,
-            gate,
-        }
+        Columns { outer, inner, j, gate }
     }
 }
 

@@ -9,10 +9,6 @@ pub fn zero(n: i64, dtype: DType) -> Result<KernelGraph, BuildErrors> {
     let k = Kernel::new();
     let out = k.param_mut("out", dtype, n);
     let i = k.range(n, AxisType::Global);
-    let zero = if dtype == DType::Bool {
-        k.constant(dtype, false)
-    } else {
-        k.constant(dtype, 0)
-    };
+    let zero = if dtype == DType::Bool { k.constant(dtype, false) } else { k.constant(dtype, 0) };
     out.at(i).store(zero).end(i).sink("zero")
 }

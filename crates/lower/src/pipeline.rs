@@ -21,61 +21,17 @@ pub struct Pass {
 /// All passes. Those up to `check-races` work on the kernel as written and refuse what is wrong
 /// with it; what follows cannot fail on account of the kernel's meaning.
 pub const PASSES: &[Pass] = &[
-    Pass {
-        name: "gate-loads",
-        run: gate_loads,
-        after: Phase::Built,
-    },
-    Pass {
-        name: "split-ranges",
-        run: split_ranges,
-        after: Phase::Built,
-    },
-    Pass {
-        name: "guard-accesses",
-        run: guard_accesses,
-        after: Phase::Built,
-    },
-    Pass {
-        name: "check-races",
-        run: check_races,
-        after: Phase::Built,
-    },
-    Pass {
-        name: "pin-accesses",
-        run: pin_accesses,
-        after: Phase::Built,
-    },
-    Pass {
-        name: "drop-unit-ranges",
-        run: drop_unit_ranges,
-        after: Phase::Built,
-    },
-    Pass {
-        name: "simplify",
-        run: simplify,
-        after: Phase::Built,
-    },
-    Pass {
-        name: "place-axes",
-        run: place_axes,
-        after: Phase::Lowered,
-    },
-    Pass {
-        name: "flatten-addresses",
-        run: flatten_addresses,
-        after: Phase::Lowered,
-    },
-    Pass {
-        name: "simplify-again",
-        run: simplify,
-        after: Phase::Lowered,
-    },
-    Pass {
-        name: "size-indices",
-        run: size_indices,
-        after: Phase::Lowered,
-    },
+    Pass { name: "gate-loads", run: gate_loads, after: Phase::Built },
+    Pass { name: "split-ranges", run: split_ranges, after: Phase::Built },
+    Pass { name: "guard-accesses", run: guard_accesses, after: Phase::Built },
+    Pass { name: "check-races", run: check_races, after: Phase::Built },
+    Pass { name: "pin-accesses", run: pin_accesses, after: Phase::Built },
+    Pass { name: "drop-unit-ranges", run: drop_unit_ranges, after: Phase::Built },
+    Pass { name: "simplify", run: simplify, after: Phase::Built },
+    Pass { name: "place-axes", run: place_axes, after: Phase::Placed },
+    Pass { name: "flatten-addresses", run: flatten_addresses, after: Phase::Lowered },
+    Pass { name: "simplify-again", run: simplify, after: Phase::Lowered },
+    Pass { name: "size-indices", run: size_indices, after: Phase::Lowered },
 ];
 
 /// Lowers the verified kernel `sink` for a target with `caps`.
@@ -100,11 +56,12 @@ pub fn lower_observed(
     mut observe: impl FnMut(&Pass, &Graph, Id),
 ) -> Result<Program, LowerError> {
     let (mut work, mut root, _) = graph.canonical(sink);
+    let params = work.params(root);
     for pass in PASSES {
         root = (pass.run)(&mut work, root, caps)?;
         observe(pass, &work, root);
     }
-    linearize(&work, root, caps)
+    linearize(&work, root, &params, caps)
 }
 
 /// What `uopc check` asks beyond the verifier: every access in bounds or guarded, no race.
@@ -113,10 +70,7 @@ pub fn lower_observed(
 ///
 /// The first access that is refused; its node is one of `graph`.
 pub fn check(graph: &Graph, sink: Id) -> Result<(), LowerError> {
-    let no_grid = Caps {
-        grid: None,
-        narrow_index: false,
-    };
+    let no_grid = Caps { grid: None, narrow_index: false };
     let (mut work, mut root, _) = graph.canonical(sink);
     for pass in PASSES.iter().take_while(|pass| pass.name != "pin-accesses") {
         root = (pass.run)(&mut work, root, &no_grid)?;

@@ -34,12 +34,8 @@ impl Alu<'_> {
             (Op::Mul, F32 | I32 | I64) => self.infix(Infix::MUL),
             (Op::Neg | Op::Add | Op::Sub | Op::Mul, Bool) => return None,
 
-            (Op::Max, F32 | I32 | I64) => {
-                Text::ternary(&Infix::LT.apply(x(1), x(0)), x(0), x(1))
-            }
-            (Op::Min, F32 | I32 | I64) => {
-                Text::ternary(&Infix::LT.apply(x(0), x(1)), x(0), x(1))
-            }
+            (Op::Max, F32 | I32 | I64) => Text::ternary(&Infix::LT.apply(x(1), x(0)), x(0), x(1)),
+            (Op::Min, F32 | I32 | I64) => Text::ternary(&Infix::LT.apply(x(0), x(1)), x(0), x(1)),
             (Op::And, I32 | I64) => Infix::BIT_AND.apply(x(0), x(1)),
             (Op::Or, I32 | I64) => Infix::BIT_OR.apply(x(0), x(1)),
             (Op::And | Op::Or, F32) => return None,

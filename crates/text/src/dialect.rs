@@ -1,6 +1,6 @@
 //! What tells one C-family language from another.
 
-use lower::{Launch, LaunchIndex, ProgramParam};
+use lower::{Caps, GridLimits, Launch, LaunchIndex, ProgramParam};
 use uop::{AtomicOp, DType};
 
 use crate::emit::{Helper, Kernel};
@@ -11,8 +11,8 @@ use crate::emit::{Helper, Kernel};
 pub struct Dialect {
     /// The name in messages.
     pub name: &'static str,
-    /// Whether it takes programs with a grid; otherwise it takes those without.
-    pub(crate) grid: bool,
+    /// What a program for it may use.
+    pub caps: Caps,
     /// The names of the scalar types.
     pub(crate) bool: &'static str,
     pub(crate) i32: &'static str,
@@ -51,7 +51,7 @@ pub(crate) struct Atomic {
 /// parallel range, with the buffers by slot; `void NAME(…)` does all of it.
 pub const C: Dialect = Dialect {
     name: "c",
-    grid: false,
+    caps: Caps { grid: None, narrow_index: false },
     bool: "bool",
     i32: "int32_t",
     i64: "int64_t",
@@ -71,7 +71,16 @@ pub const C: Dialect = Dialect {
 /// HIP for AMD GPUs, for a program with a grid. Needs no header and tolerates HIP's.
 pub const HIP: Dialect = Dialect {
     name: "hip",
-    grid: true,
+    // HIP: 2^31 - 1 blocks on x, fewer than 2^32 work-items in all, 1,024 of them in a block (the
+    // HIP programming manual, "Kernel launch"; the y and z limits are those of hipDeviceProp_t).
+    caps: Caps {
+        grid: Some(GridLimits {
+            blocks: [(1 << 31) - 1, 65_535, 65_535],
+            block_items: 1_024,
+            total_items: (1 << 32) - 1,
+        }),
+        narrow_index: true,
+    },
     // Without a header there is no `int32_t`. `long` has 64 bits on AMD GPUs.
     i32: "int",
     i64: "long",
@@ -116,6 +125,19 @@ const STRICT_FLOATS: &str = "\
 #endif
 ";
 
+/// Silences warnings of -Wall and -Wextra that a generated comparison may deserve, such as one of a
+/// widened integer with a wide constant.
+fn quiet(kernel: &Kernel) -> &'static str {
+    if !kernel.used.comparison {
+        return "";
+    }
+    "
+/* A comparison may have one outcome only. */
+#pragma GCC diagnostic ignored \"-Wtautological-compare\"
+#pragma GCC diagnostic ignored \"-Wtype-limits\"
+"
+}
+
 fn c_index(index: LaunchIndex) -> Option<&'static str> {
     match index {
         LaunchIndex::Begin => Some("begin"),
@@ -128,9 +150,11 @@ fn c_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
     match (op, dtype) {
         // The builtins wrap, signed or not:
         // https://gcc.gnu.org/onlinedocs/gcc/_005f_005fatomic-Builtins.html
-        (AtomicOp::Add, DType::I32 | DType::I64) => {
-            Some(Atomic { function: "__atomic_fetch_add", rest: ", __ATOMIC_RELAXED", helper: None })
-        }
+        (AtomicOp::Add, DType::I32 | DType::I64) => Some(Atomic {
+            function: "__atomic_fetch_add",
+            rest: ", __ATOMIC_RELAXED",
+            helper: None,
+        }),
         // gcc's takes no float.
         (AtomicOp::Add, DType::F32) => Some(Atomic {
             function: "atomic_add_f32",
@@ -142,14 +166,14 @@ fn c_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
 }
 
 fn c_notes(kernel: &Kernel) -> String {
-    let name = &kernel.name;
+    let (name, extent) = (&kernel.name, extent(kernel));
+    let entry = kernel.dialect.entry_name(name);
     format!(
-        " * A mutable buffer overlaps no other. {name}_range does the instances begin to end - 1 of\n \
-         * {}; parts may run at the same time, in any order. {name} does them all.\n \
+        " * {entry} does the instances begin..end of 0..{extent}, {name} all of them.\n \
+         * Parts may run at the same time, in any order. A mutable buffer overlaps no other.\n \
          *\n \
          * Compile, with gcc or clang and any -O (clang: no -ffp-contract=fast):\n \
-         *   cc -std=c11 -O3 -shared -fPIC {name}.c -o {name}.so\n",
-        extent(kernel)
+         *   cc -std=c11 -O3 -shared -fPIC {name}.c -o {name}.so\n"
     )
 }
 
@@ -169,13 +193,7 @@ fn c_prelude(kernel: &Kernel) -> String {
 #pragma STDC FP_CONTRACT OFF
 #endif
 ";
-    if kernel.used.comparison {
-        out += "
-/* Comparisons here may have one outcome only. */
-#pragma GCC diagnostic ignored \"-Wtautological-compare\"
-#pragma GCC diagnostic ignored \"-Wtype-limits\"
-";
-    }
+    out += quiet(kernel);
     out
 }
 
@@ -295,7 +313,9 @@ fn hip_prelude(kernel: &Kernel) -> String {
     out += "
 /* No product and sum become one operation. */
 #pragma clang fp contract(off)
-
+";
+    out += quiet(kernel);
+    out += "
 /* As the HIP headers have them. */
 #ifndef __global__
 #define __global__ __attribute__((global))
@@ -306,7 +326,7 @@ fn hip_prelude(kernel: &Kernel) -> String {
     }
     out += "\
 #ifndef __launch_bounds__
-#define __launch_bounds__(n) __attribute__((launch_bounds(n)))
+#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(1, n)))
 #endif
 ";
     out

@@ -1,8 +1,8 @@
 //! The emitter: one pass over a [`Program`], whatever the dialect.
 //!
-//! A constant is spelled where it is used, and so is arithmetic that is used once, in the block
-//! that defines it, and short. Everything else gets a `const` local, loads always, so nothing
-//! moves across an effect. Values without users are left out.
+//! A constant is spelled where it is used, and so is short arithmetic that is used once, in the
+//! block that defines it. Everything else gets a `const` local, loads always, so that nothing moves
+//! across an effect. Values without users are left out.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -32,15 +32,16 @@ const INLINE: usize = 60;
 /// If `program` is not valid, by `Program::validate`.
 pub fn emit(program: &Program, dialect: &Dialect) -> Result<String, EmitError> {
     let mut emitter = Emitter::new(program, dialect);
-    emitter.block(&program.body, 1);
+    if dialect.caps.grid.is_some() == matches!(program.launch, Launch::Grid { .. }) {
+        emitter.block(&program.body, 1);
+    } else {
+        // The body has the indices of the other kind: no more of it makes sense.
+        emitter.error(EmitErrorKind::Launch { grid: dialect.caps.grid.is_some() });
+    }
     if emitter.errors.is_empty() {
         return Ok(emitter.finish().file());
     }
-    Err(EmitError {
-        kernel: program.name.clone(),
-        target: dialect.name,
-        kinds: emitter.errors,
-    })
+    Err(EmitError { kernel: program.name.clone(), target: dialect.name, kinds: emitter.errors })
 }
 
 /// A function that the text defines if it is used.
@@ -298,7 +299,7 @@ impl<'a> Emitter<'a> {
     fn new(program: &'a Program, dialect: &'a Dialect) -> Emitter<'a> {
         let mut names = Names::default();
         let name = names.kernel(&program.name);
-        names.keep(&dialect.entry_name(&name));
+        names.reserve(dialect.entry_name(&name));
         let params = program.params.iter().map(|param| names.keep(&param.name)).collect();
         let registers = program.registers.iter().map(|_| names.number("r")).collect();
         let mut fates = Fates::default();
@@ -318,16 +319,14 @@ impl<'a> Emitter<'a> {
             body: String::new(),
             errors: Vec::new(),
         };
-        if dialect.grid != matches!(program.launch, Launch::Grid { .. }) {
-            emitter.error(EmitErrorKind::Launch { grid: dialect.grid });
-        }
         for name in [&program.name].into_iter().chain(program.params.iter().map(|p| &p.name)) {
             if !is_identifier(name) {
                 emitter.error(EmitErrorKind::Name { name: name.clone() });
             }
         }
-        for param in &program.params {
-            emitter.dtype(param.dtype);
+        let dtypes = program.params.iter().map(|param| param.dtype);
+        for dtype in dtypes.chain(program.registers.iter().map(|register| register.dtype)) {
+            emitter.dtype(dtype);
         }
         emitter
     }
@@ -465,7 +464,9 @@ impl<'a> Emitter<'a> {
             }
             Expr::Alu { op, args, exact } => {
                 let text = self.arithmetic(*op, args, *exact, dtype);
-                if fate == Fate::Once && text.text.len() <= INLINE {
+                // A choice reads better with a name.
+                let short = text.text.len() <= INLINE && text.prec != Prec::Ternary;
+                if fate == Fate::Once && short {
                     return self.bind(value, text);
                 }
                 (text, self.names.number("v"))

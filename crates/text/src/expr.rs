@@ -81,11 +81,7 @@ impl Text {
 
     /// The text, in parentheses if it binds less tightly than `prec`.
     pub(crate) fn at_least(&self, prec: Prec) -> String {
-        if self.prec < prec {
-            format!("({})", self.text)
-        } else {
-            self.text.clone()
-        }
+        if self.prec < prec { format!("({})", self.text) } else { self.text.clone() }
     }
 
     /// `-x`.

@@ -65,6 +65,11 @@ impl Names {
         self.take(name, is_reserved)
     }
 
+    /// Keeps others from being called `name`.
+    pub(crate) fn reserve(&mut self, name: String) {
+        self.taken.insert(name);
+    }
+
     /// The first of `PREFIX0`, `PREFIX1`, … that is not taken.
     pub(crate) fn number(&mut self, prefix: &str) -> String {
         let next = self.next.entry(prefix.to_owned()).or_default();

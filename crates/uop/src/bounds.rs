@@ -71,7 +71,9 @@ impl Interval {
     }
 
     fn mul(self, other: Interval) -> Interval {
-        let at = |a: i128, b: i128| a.checked_mul(b).unwrap_or(if (a < 0) == (b < 0) { UNBOUNDED } else { -UNBOUNDED });
+        let at = |a: i128, b: i128| {
+            a.checked_mul(b).unwrap_or(if (a < 0) == (b < 0) { UNBOUNDED } else { -UNBOUNDED })
+        };
         let corners = [
             at(self.lo, other.lo),
             at(self.lo, other.hi),
@@ -133,7 +135,8 @@ impl Bounds {
     pub fn given(&self, graph: &Graph, facts: &[(Id, Interval)], n: Id) -> Interval {
         let mut narrowed: Vec<Option<Interval>> = vec![None; n.index() + 1];
         for m in graph.reachable(n) {
-            let mut interval = transfer(graph, m, |s| narrowed[s.index()].expect("sources come first"));
+            let mut interval =
+                transfer(graph, m, |s| narrowed[s.index()].expect("sources come first"));
             for (_, fact) in facts.iter().filter(|(fact, _)| *fact == m) {
                 interval = interval.meet(*fact);
             }
@@ -187,7 +190,8 @@ impl Bounds {
         loop {
             facts.push((n, interval.meet(self.get(graph, n))));
             let node = &graph[n];
-            let (Op::Add, DType::Index, &[x, c]) = (node.op, node.dtype, node.src.as_slice()) else {
+            let (Op::Add, DType::Index, &[x, c]) = (node.op, node.dtype, node.src.as_slice())
+            else {
                 return;
             };
             let Some(c) = graph.as_int(c) else { return };

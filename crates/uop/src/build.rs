@@ -87,7 +87,13 @@ impl Kernel {
     }
 
     #[track_caller]
-    fn add_param<'k>(&'k self, name: &str, dtype: DType, shape: impl Indices<'k>, mutable: bool) -> Val<'k> {
+    fn add_param<'k>(
+        &'k self,
+        name: &str,
+        dtype: DType,
+        shape: impl Indices<'k>,
+        mutable: bool,
+    ) -> Val<'k> {
         let shape = shape.to_indices(self);
         let slot = next(&mut self.inner.borrow_mut().params);
         let param = Arg::Param(Box::new(Param { slot, name: name.into(), mutable }));
@@ -134,7 +140,11 @@ impl Kernel {
 
     /// The operation `custom` on `args`, as its contract says.
     #[track_caller]
-    pub fn custom<'k>(&'k self, custom: Custom, args: impl IntoIterator<Item = Val<'k>>) -> Val<'k> {
+    pub fn custom<'k>(
+        &'k self,
+        custom: Custom,
+        args: impl IntoIterator<Item = Val<'k>>,
+    ) -> Val<'k> {
         let args: Vec<Val<'k>> = args.into_iter().collect();
         let result = custom.contract().result;
         self.node(Op::Custom, result, &args, Arg::Custom(custom, Access::default()))
@@ -152,7 +162,11 @@ impl Kernel {
         let place = Location::caller();
         let mut inner = self.inner.borrow_mut();
         if src.iter().any(|val| !std::ptr::eq(val.kernel, self)) {
-            inner.errors.push(BuildError { place, node: None, kind: BuildErrorKind::OtherKernel { op } });
+            inner.errors.push(BuildError {
+                place,
+                node: None,
+                kind: BuildErrorKind::OtherKernel { op },
+            });
             return Val { kernel: self, id: None };
         }
         let id = src.iter().map(|val| val.id).collect::<Option<Vec<Id>>>().map(|src| {
@@ -300,7 +314,8 @@ impl<'k> Val<'k> {
     pub fn assume_disjoint(self) -> Val<'k> {
         let node = self.id.map(|id| self.kernel.inner.borrow().graph[id].clone());
         let Some(node) = node else { return self };
-        let src: Vec<Val<'k>> = node.src.iter().map(|&s| Val { kernel: self.kernel, id: Some(s) }).collect();
+        let src: Vec<Val<'k>> =
+            node.src.iter().map(|&s| Val { kernel: self.kernel, id: Some(s) }).collect();
         let waive = |access| Access { assume_disjoint: true, ..access };
         let arg = match node.arg {
             Arg::Access(access) => Arg::Access(waive(access)),
@@ -526,7 +541,11 @@ impl<'k> Operand<'k> for f32 {
 
     #[track_caller]
     fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
-        kernel.literal(dtype, (dtype == DType::F32).then_some(Const::from(self)), format_args!("{self:?}"))
+        kernel.literal(
+            dtype,
+            (dtype == DType::F32).then_some(Const::from(self)),
+            format_args!("{self:?}"),
+        )
     }
 }
 

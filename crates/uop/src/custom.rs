@@ -116,9 +116,6 @@ pub mod atomic {
 
     /// `*p += value` on `dtype` (i32, i64 or f32); arguments: the address, the value.
     pub const fn add(dtype: DType) -> Custom {
-        Custom::Atomic {
-            op: AtomicOp::Add,
-            dtype,
-        }
+        Custom::Atomic { op: AtomicOp::Add, dtype }
     }
 }

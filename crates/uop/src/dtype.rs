@@ -22,14 +22,8 @@ pub enum DType {
 
 impl DType {
     /// Every dtype, in the order of the documentation.
-    pub const ALL: [DType; 6] = [
-        DType::Void,
-        DType::Bool,
-        DType::I32,
-        DType::I64,
-        DType::F32,
-        DType::Index,
-    ];
+    pub const ALL: [DType; 6] =
+        [DType::Void, DType::Bool, DType::I32, DType::I64, DType::F32, DType::Index];
 
     /// The name in the text form.
     pub const fn name(self) -> &'static str {
@@ -173,11 +167,7 @@ impl fmt::Display for Const {
             Const::Int(value) => write!(f, "{value}"),
             Const::F32(bits) => {
                 let value = f32::from_bits(bits);
-                if value.is_nan() {
-                    write!(f, "0x{bits:08x}")
-                } else {
-                    write!(f, "{value:?}")
-                }
+                if value.is_nan() { write!(f, "0x{bits:08x}") } else { write!(f, "{value:?}") }
             }
         }
     }

@@ -111,12 +111,8 @@ pub enum AxisType {
 
 impl AxisType {
     /// Every axis type, outermost first.
-    pub const ALL: [AxisType; 4] = [
-        AxisType::Global,
-        AxisType::Thread,
-        AxisType::Local,
-        AxisType::Loop,
-    ];
+    pub const ALL: [AxisType; 4] =
+        [AxisType::Global, AxisType::Thread, AxisType::Local, AxisType::Loop];
 
     /// The name in the text form.
     pub const fn name(self) -> &'static str {
@@ -170,11 +166,7 @@ impl fmt::Display for Special {
             Special::Block(dim) => ("block", dim),
             Special::Item(dim) => ("item", dim),
         };
-        write!(
-            f,
-            "{word}.{}",
-            ["x", "y", "z"].get(usize::from(dim)).unwrap_or(&"?")
-        )
+        write!(f, "{word}.{}", ["x", "y", "z"].get(usize::from(dim)).unwrap_or(&"?"))
     }
 }
 
@@ -191,12 +183,7 @@ pub struct Access {
 impl Node {
     /// A node with no arg.
     pub fn new(op: Op, dtype: DType, src: impl IntoIterator<Item = Id>) -> Node {
-        Node {
-            op,
-            dtype,
-            src: src.into_iter().collect(),
-            arg: Arg::None,
-        }
+        Node { op, dtype, src: src.into_iter().collect(), arg: Arg::None }
     }
 
     /// The same node with this arg.
@@ -263,10 +250,7 @@ impl Node {
             (Op::Custom, Arg::Custom(custom, _)) => {
                 let contract = custom.contract();
                 let pairs = self.src.iter().zip(&contract.args);
-                pairs
-                    .filter(|(_, arg)| arg.is_pointer())
-                    .map(|(id, _)| *id)
-                    .collect()
+                pairs.filter(|(_, arg)| arg.is_pointer()).map(|(id, _)| *id).collect()
             }
             _ => SmallVec::new(),
         }
@@ -324,6 +308,7 @@ impl Graph {
         let dtype = match op.result() {
             ResultType::SameAs(n) => self[src[n]].dtype,
             ResultType::Always(dtype) => dtype,
+            ResultType::Sized => DType::Index,
             ResultType::Stated => panic!("{op} states its dtype"),
         };
         self.intern(Node::new(op, dtype, src.iter().copied()))
@@ -397,10 +382,7 @@ impl Graph {
                 }
             }
         }
-        (0..=root.index())
-            .filter(|&i| seen[i])
-            .map(Id::new)
-            .collect()
+        (0..=root.index()).filter(|&i| seen[i]).map(Id::new).collect()
     }
 
     /// The shape of a buffer, a view of one, or the view under an address: one `index` node per
@@ -461,14 +443,16 @@ impl Graph {
         new[root.index()]
     }
 
-    /// A fresh graph that holds only what `root` depends on, in the order of a walk from it:
-    /// sources from left to right, then the node. The result, ids included, does not depend on how
-    /// this graph was built. Also returns the old id of each new node, by new index.
+    /// A fresh graph that holds only what `root` depends on: the PARAMs by slot, then the order of
+    /// a walk from `root`, sources from left to right, then the node. The result, ids included,
+    /// does not depend on how this graph was built. Also returns the old id of each new node, by
+    /// new index.
     pub fn canonical(&self, root: Id) -> (Graph, Id, Vec<Id>) {
         let mut out = Graph::new();
         let mut old = Vec::new();
         let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
         let mut stack = vec![(root, 0)];
+        stack.extend(self.params(root).into_iter().rev().map(|param| (param, 0)));
         while let Some((n, next)) = stack.pop() {
             if new[n.index()].is_some() {
                 continue;

@@ -15,7 +15,9 @@ pub mod simplify;
 pub mod verify;
 
 pub use bounds::{Bounds, Interval};
-pub use build::{BuildError, BuildErrorKind, BuildErrors, Indices, Kernel, KernelGraph, Operand, Val};
+pub use build::{
+    BuildError, BuildErrorKind, BuildErrors, Indices, Kernel, KernelGraph, Operand, Val,
+};
 pub use custom::{AtomicOp, Contract, Custom, CustomArg, Effect, atomic};
 pub use dtype::{Const, DType};
 pub use graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special};

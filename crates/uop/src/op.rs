@@ -49,6 +49,8 @@ pub enum ResultType {
     SameAs(usize),
     /// Always this.
     Always(DType),
+    /// `index`, or in lowered graphs the i32 or i64 that it became.
+    Sized,
 }
 
 /// A property that derived code may rely on. It permits nothing by itself: reassociating a float
@@ -118,10 +120,10 @@ ops! { // variant, text, sources, result, properties
     /// The value in `arg`.
     Const "const" Fixed(0), Stated, [];
     /// Loop variable counting `0..src[0]`; `arg` is the axis number and its `AxisType`.
-    Range "range" Fixed(1), Always(Index), [];
+    Range "range" Fixed(1), Sized, [];
     /// The index of this work-item within a launch of extent `src[0]`; `arg` is the hardware
     /// dimension. Only in lowered graphs.
-    Special "special" Fixed(1), Always(Index), [];
+    Special "special" Fixed(1), Sized, [];
 
     // Shapes.
 

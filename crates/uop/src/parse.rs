@@ -14,7 +14,7 @@ use crate::custom::Custom;
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special};
 use crate::op::{Op, ResultType};
-use crate::print::VERSION;
+use crate::print::{VERSION, rename};
 
 /// What a text holds.
 #[derive(Clone, Debug)]
@@ -27,15 +27,24 @@ pub struct Parsed {
     pub places: Places,
 }
 
-/// Where the nodes of a text were written.
+/// Where the nodes of a text were written, and under which names.
 #[derive(Clone, Debug, Default)]
-pub struct Places(Vec<Place>);
+pub struct Places {
+    places: Vec<Place>,
+    names: Vec<String>,
+}
 
 impl Places {
     /// Where `n` was first defined: right of the `=`, or at the integer that stands for it. `None`
     /// for nodes that were added after parsing.
     pub fn get(&self, n: Id) -> Option<Place> {
-        self.0.get(n.index()).copied()
+        self.places.get(n.index()).copied()
+    }
+
+    /// `message`, which names nodes by id, with the names that the text gives them: `%7`, `%token`,
+    /// or an integer.
+    pub fn localize(&self, message: &str) -> String {
+        rename(message, |index| self.names.get(index).cloned())
     }
 }
 
@@ -72,10 +81,7 @@ impl ParseErrors {
     /// The same errors, displayed as those of this file.
     #[must_use]
     pub fn in_file(self, name: impl Into<String>) -> ParseErrors {
-        ParseErrors {
-            file: Some(name.into()),
-            ..self
-        }
+        ParseErrors { file: Some(name.into()), ..self }
     }
 
     /// The errors.
@@ -122,18 +128,8 @@ fn unmarked(text: &str) -> &str {
 ///     |      ^^^^
 /// ```
 pub fn snippet(source: &str, line: usize, column: usize, length: usize) -> String {
-    let text = unmarked(source)
-        .split('\n')
-        .nth(line.saturating_sub(1))
-        .unwrap_or_default();
-    snippet_of(
-        text,
-        Place {
-            line,
-            column,
-            length,
-        },
-    )
+    let text = unmarked(source).split('\n').nth(line.saturating_sub(1)).unwrap_or_default();
+    snippet_of(text, Place { line, column, length })
 }
 
 /// How many characters of a long line a snippet shows at most, and how many of them left of the
@@ -158,11 +154,7 @@ fn snippet_of(line: &str, place: Place) -> String {
         if visible < column {
             padding.push(space);
         }
-        shown.push(if c.is_control() && c != '\t' {
-            char::REPLACEMENT_CHARACTER
-        } else {
-            c
-        });
+        shown.push(if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c });
         visible += 1;
     }
     let carets = place.length.min(visible.saturating_sub(column)).max(1);
@@ -224,11 +216,7 @@ impl<'a> Token<'a> {
     }
 
     fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault {
-            column: self.column,
-            length: self.length,
-            message: message.into(),
-        }
+        Fault { column: self.column, length: self.length, message: message.into() }
     }
 }
 
@@ -246,12 +234,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn new(line: &'a str) -> Cursor<'a> {
-        let token = Token {
-            kind: Kind::End,
-            raw: "",
-            column: 1,
-            length: 0,
-        };
+        let token = Token { kind: Kind::End, raw: "", column: 1, length: 0 };
         let mut cursor = Cursor {
             token,
             rest: line.strip_suffix('\r').unwrap_or(line),
@@ -280,12 +263,7 @@ impl<'a> Cursor<'a> {
         };
         self.rest = rest;
         self.column += length;
-        let token = Token {
-            kind,
-            raw,
-            column,
-            length,
-        };
+        let token = Token { kind, raw, column, length };
         std::mem::replace(&mut self.token, token)
     }
 
@@ -316,19 +294,11 @@ impl<'a> Cursor<'a> {
     }
 
     fn word(&mut self, word: &'static str) -> Result<(), Fault> {
-        if self.eat(word) {
-            Ok(())
-        } else {
-            Err(self.unexpected())
-        }
+        if self.eat(word) { Ok(()) } else { Err(self.unexpected()) }
     }
 
     fn mark(&mut self, mark: &'static str) -> Result<(), Fault> {
-        if self.eat_mark(mark) {
-            Ok(())
-        } else {
-            Err(self.unexpected())
-        }
+        if self.eat_mark(mark) { Ok(()) } else { Err(self.unexpected()) }
     }
 
     fn end(&mut self) -> Result<(), Fault> {
@@ -384,9 +354,7 @@ impl<'a> Cursor<'a> {
     fn expected(&self, what: &str) -> Fault {
         match &self.token.kind {
             Kind::Wrong(why) => self.token.fault(why),
-            Kind::End => self
-                .token
-                .fault(format!("expected {what}, found the end of the line")),
+            Kind::End => self.token.fault(format!("expected {what}, found the end of the line")),
             _ => {
                 let found = shown(self.token.raw);
                 self.token.fault(format!("expected {what}, found {found}"))
@@ -398,11 +366,7 @@ impl<'a> Cursor<'a> {
     /// and descriptions, which have a blank in them.
     fn unexpected(&self) -> Fault {
         let quoted = |t: &&str| {
-            if t.contains(' ') {
-                t.to_string()
-            } else {
-                format!("`{t}`")
-            }
+            if t.contains(' ') { t.to_string() } else { format!("`{t}`") }
         };
         let what: Vec<String> = self.tried.iter().map(quoted).collect();
         self.expected(&either(&what))
@@ -475,10 +439,7 @@ fn lex_quoted(rest: &str) -> (Kind<'_>, usize) {
                 None => break,
             },
             c if c.is_control() => {
-                wrong = Some(format!(
-                    "a name holds the control character `{}`",
-                    c.escape_debug()
-                ));
+                wrong = Some(format!("a name holds the control character `{}`", c.escape_debug()));
             }
             c => text.push(c),
         }
@@ -565,8 +526,7 @@ fn integer(word: &str) -> Result<i128, String> {
     if !is_integer(word) {
         return Err(format!("expected an integer, found {}", shown(word)));
     }
-    word.parse()
-        .map_err(|_| format!("the integer {} does not fit 128 bits", shown(word)))
+    word.parse().map_err(|_| format!("the integer {} does not fit 128 bits", shown(word)))
 }
 
 /// The constant of `dtype` that is written as `word`.
@@ -582,9 +542,9 @@ fn constant(word: &str, dtype: DType) -> Result<Const, String> {
         DType::I32 | DType::I64 | DType::Index => {
             let value = Const::Int(integer(word)?);
             match dtype.int_range() {
-                Some((lo, hi)) if !value.fits(dtype) => Err(format!(
-                    "{found} does not fit `{dtype}`, which is {lo} to {hi}"
-                )),
+                Some((lo, hi)) if !value.fits(dtype) => {
+                    Err(format!("{found} does not fit `{dtype}`, which is {lo} to {hi}"))
+                }
                 _ => Ok(value),
             }
         }
@@ -604,11 +564,7 @@ fn float(word: &str) -> Result<Const, String> {
         };
     }
     if word == "inf" || word == "-inf" {
-        return Ok(Const::from(if word == "inf" {
-            f32::INFINITY
-        } else {
-            f32::NEG_INFINITY
-        }));
+        return Ok(Const::from(if word == "inf" { f32::INFINITY } else { f32::NEG_INFINITY }));
     }
     // The standard parser also takes `nan`, `infinity` and a leading `.` or `+`.
     let digits = word.strip_prefix('-').unwrap_or(word);
@@ -697,24 +653,15 @@ impl<'a> Parser<'a> {
             self.report_at_end("a `sink` line");
         }
         match last {
-            Some(sink) if self.errors.is_empty() => Ok(Parsed {
-                graph: self.graph,
-                sink,
-                places: self.places,
-            }),
-            _ => Err(ParseErrors {
-                errors: self.errors,
-                file: None,
-            }),
+            Some(sink) if self.errors.is_empty() => {
+                Ok(Parsed { graph: self.graph, sink, places: self.places })
+            }
+            _ => Err(ParseErrors { errors: self.errors, file: None }),
         }
     }
 
     fn report(&mut self, fault: Fault) {
-        let place = Place {
-            line: self.line,
-            column: fault.column,
-            length: fault.length,
-        };
+        let place = Place { line: self.line, column: fault.column, length: fault.length };
         self.errors.push(ParseError {
             place,
             message: fault.message,
@@ -820,6 +767,10 @@ impl<'a> Parser<'a> {
         let is_stated = op.result() == ResultType::Stated && op != Op::Custom;
         let mut dtype = match suffix {
             Some(suffix) if is_stated => named("dtype", &suffix, &DType::ALL)?,
+            Some(suffix) if op.result() == ResultType::Sized => {
+                named("dtype", &suffix, &[DType::Index, DType::I32, DType::I64])?
+            }
+            None if op.result() == ResultType::Sized => DType::Index,
             None if is_stated => {
                 let message = format!("expected `{op}` with a dtype, such as `{op}.f32`");
                 return Err(word.fault(message));
@@ -916,28 +867,20 @@ impl<'a> Parser<'a> {
             return Ok(None);
         };
         let dtype = match op.result() {
-            ResultType::Stated => dtype,
+            ResultType::Stated | ResultType::Sized => dtype,
             ResultType::SameAs(k) => self.graph[src[k]].dtype,
             ResultType::Always(dtype) => dtype,
         };
-        let node = Node {
-            op,
-            dtype,
-            src,
-            arg,
-        };
-        Ok(Some(self.intern(node, word.column, c.end - word.column)))
+        let node = Node { op, dtype, src, arg };
+        Ok(Some(self.intern(node, token.raw, word.column, c.end - word.column)))
     }
 
-    fn intern(&mut self, node: Node, column: usize, length: usize) -> Id {
+    fn intern(&mut self, node: Node, name: &str, column: usize, length: usize) -> Id {
         let n = self.graph.intern(node);
         // Ids ascend by one: a new node has no place yet.
-        if n.index() == self.places.0.len() {
-            self.places.0.push(Place {
-                line: self.line,
-                column,
-                length,
-            });
+        if n.index() == self.places.places.len() {
+            self.places.places.push(Place { line: self.line, column, length });
+            self.places.names.push(name.into());
         }
         n
     }
@@ -954,7 +897,7 @@ impl<'a> Parser<'a> {
                 let value = integer(word).map_err(|message| token.fault(message))?;
                 let node = Node::new(Op::Const, DType::Index, []);
                 let node = node.with_arg(Arg::Const(Const::Int(value)));
-                src.push(Some(self.intern(node, token.column, token.length)));
+                src.push(Some(self.intern(node, token.raw, token.column, token.length)));
             }
             _ => {
                 c.tried.extend(["a `%name`", "an integer"]);
@@ -1038,18 +981,13 @@ fn custom(token: &Token<'_>) -> Result<Custom, Fault> {
         return Err(name.fault(unknown("operation", name.raw, &known)));
     }
     let Some(suffix) = suffix else {
-        let message = format!(
-            "expected an operation with a dtype, such as `{}.f32`",
-            name.raw
-        );
+        let message = format!("expected an operation with a dtype, such as `{}.f32`", name.raw);
         return Err(name.fault(message));
     };
     let dtype = named("dtype", &suffix, &DType::ALL)?;
     Custom::parse(name.raw, dtype).ok_or_else(|| {
         let dtypes = all().filter(|custom| custom.to_string() == name.raw);
-        let dtypes: Vec<String> = dtypes
-            .map(|custom| format!("`{}`", custom.dtype()))
-            .collect();
+        let dtypes: Vec<String> = dtypes.map(|custom| format!("`{}`", custom.dtype())).collect();
         let (name, dtypes) = (name.raw, either(&dtypes));
         suffix.fault(format!("expected {dtypes} of `{name}`, found `{dtype}`"))
     })

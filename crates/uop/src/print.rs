@@ -23,27 +23,58 @@ pub const VERSION: u32 = 1;
 /// too.
 pub fn print(graph: &Graph, root: Id) -> String {
     let (graph, root, _) = graph.canonical(root);
+    let spellings = spell(&graph, root);
     let mut text = format!("uopc {VERSION}\n");
-    let mut spellings = Vec::with_capacity(graph.len());
-    let mut lines = 0;
     for n in graph.reachable(root) {
-        if n != root
-            && let Some(value) = literal(&graph[n])
-        {
-            spellings.push(Spelling::Literal(value));
-            continue;
+        if let spelling @ Spelling::Line(_) = spellings[n.index()] {
+            let line = Line { graph: &graph, root, n, spellings: &spellings };
+            writeln!(text, "{spelling} = {line}").expect("a string takes any text");
         }
-        let line = Line {
-            graph: &graph,
-            root,
-            n,
-            spellings: &spellings,
-        };
-        writeln!(text, "%{lines} = {line}").expect("a string takes any text");
-        spellings.push(Spelling::Line(lines));
-        lines += 1;
     }
     text
+}
+
+/// `message`, which names nodes of `graph` by id, with the names that they have in the canonical
+/// text of `root`. What is not in that text keeps its id.
+pub fn localize(graph: &Graph, root: Id, message: &str) -> String {
+    let (canonical, sink, old) = graph.canonical(root);
+    let spellings = spell(&canonical, sink);
+    let mut names = vec![None; graph.len()];
+    for (n, spelling) in old.iter().zip(spellings) {
+        names[n.index()] = Some(spelling.to_string());
+    }
+    rename(message, |index| names.get(index).cloned().flatten())
+}
+
+/// `message` with each `%id` replaced by the name of the node with that index, where it has one.
+pub fn rename(message: &str, name: impl Fn(usize) -> Option<String>) -> String {
+    let mut pieces = message.split('%');
+    let mut renamed = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        let digits = piece.bytes().take_while(u8::is_ascii_digit).count();
+        match piece[..digits].parse().ok().and_then(&name) {
+            Some(name) => renamed.push_str(&name),
+            None => {
+                renamed.push('%');
+                renamed.push_str(&piece[..digits]);
+            }
+        }
+        renamed.push_str(&piece[digits..]);
+    }
+    renamed
+}
+
+/// How each node of `graph`, which is canonical, is written as an operand, by id.
+fn spell(graph: &Graph, root: Id) -> Vec<Spelling> {
+    let mut lines = 0;
+    let spelling = |n: Id| match literal(&graph[n]) {
+        Some(value) if n != root => Spelling::Literal(value),
+        _ => {
+            lines += 1;
+            Spelling::Line(lines - 1)
+        }
+    };
+    graph.reachable(root).into_iter().map(spelling).collect()
 }
 
 /// How a node is written as an operand.
@@ -83,6 +114,7 @@ fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
         ResultType::Stated => Some(stated),
         ResultType::SameAs(k) => node.src.get(k).map(|s| graph[*s].dtype),
         ResultType::Always(dtype) => Some(dtype),
+        ResultType::Sized => node.dtype.is_int().then_some(node.dtype),
     };
     let arg = match (node.op, &node.arg) {
         (Op::Param, Arg::Param(param)) => is_quotable(&param.name),
@@ -130,10 +162,8 @@ struct Line<'a> {
 
 impl Line<'_> {
     fn operands(&self, src: &[Id]) -> String {
-        let words: Vec<String> = src
-            .iter()
-            .map(|s| self.spellings[s.index()].to_string())
-            .collect();
+        let words: Vec<String> =
+            src.iter().map(|s| self.spellings[s.index()].to_string()).collect();
         words.join(", ")
     }
 }
@@ -157,18 +187,15 @@ impl fmt::Display for Line<'_> {
             (_, Arg::Param(param)) => {
                 let mutable = if param.mutable { "mut " } else { "" };
                 let name = Quoted(&param.name);
-                write!(
-                    f,
-                    "{op}.{dtype} [{src}] slot {} {mutable}{name}",
-                    param.slot
-                )
+                write!(f, "{op}.{dtype} [{src}] slot {} {mutable}{name}", param.slot)
             }
             (_, Arg::Buffer(number)) => write!(f, "{op}.{dtype} [{src}] number {number}"),
             (_, Arg::Const(value)) => write!(f, "{op}.{dtype} {value}"),
             (_, Arg::Range(axis)) => {
-                write!(f, "{op} {src} axis {} {}", axis.number, axis.kind)
+                let size = size_suffix(dtype);
+                write!(f, "{op}{size} {src} axis {} {}", axis.number, axis.kind)
             }
-            (_, Arg::Special(special)) => write!(f, "{op} {src} {special}"),
+            (_, Arg::Special(special)) => write!(f, "{op}{} {src} {special}", size_suffix(dtype)),
             (_, Arg::Sink(name)) => write!(f, "{op} {src} {}", Quoted(name)),
             (_, Arg::Access(access)) => {
                 let values = if op == Op::Load { 1 } else { 2 };
@@ -213,6 +240,11 @@ impl Line<'_> {
         }
         Ok(())
     }
+}
+
+/// The dtype behind an op whose dtype is `index` where nothing is said.
+fn size_suffix(dtype: DType) -> String {
+    if dtype == DType::Index { String::new() } else { format!(".{dtype}") }
 }
 
 /// A name without control characters, in double quotes.

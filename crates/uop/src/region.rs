@@ -31,18 +31,24 @@ impl Regions {
             .filter(|&n| graph[n].axis().is_some_and(|axis| axis.kind.is_parallel()))
             .collect();
         let mut open = vec![Ranges::new(); root.index() + 1];
+        // Whether a buffer or a view is that of one work-item.
+        let mut private = vec![false; root.index() + 1];
         for n in nodes {
             let node = &graph[n];
+            let first = node.src.first().is_some_and(|s| private[s.index()]);
+            private[n.index()] = match node.op {
+                Op::Buffer => true,
+                Op::Index | Op::Reshape | Op::After => first,
+                _ => false,
+            };
             let mut region = Ranges::new();
             for s in &node.src {
                 region.extend_from_slice(&open[s.index()]);
             }
             match node.op {
                 Op::Range => region.push(n),
-                Op::End => region.retain(|r| !node.src[1..].contains(r)),
-                Op::Index if graph.storage(n).is_some_and(|b| graph[b].op == Op::Buffer) => {
-                    region.extend_from_slice(&parallel);
-                }
+                Op::End => region.retain(|r| !node.src.iter().skip(1).any(|s| s == r)),
+                Op::Index if private[n.index()] => region.extend_from_slice(&parallel),
                 _ => {}
             }
             region.sort_unstable();
@@ -130,7 +136,7 @@ impl Order {
             order.kinds[n.index()] = node.axis().map(|axis| axis.kind);
             if node.op == Op::End {
                 let outside = order.regions.open(n).len();
-                for (position, r) in node.src[1..].iter().enumerate() {
+                for (position, r) in node.src.iter().skip(1).enumerate() {
                     order.rank[r.index()] = outside + position;
                 }
             }

@@ -31,9 +31,9 @@
 //!    - `DisjointLoad`: only what writes has `assume_disjoint`.
 //!    - `CastToVoid`: CAST gives a value.
 //! 2. Phase, of each node.
-//!    - `OnlyLowered`: SPECIAL and THREAD ranges occur in lowered graphs only.
+//!    - `OnlyPlaced`: SPECIAL and THREAD ranges do not occur in graphs as built.
 //!    - `NotLowered`: RESHAPE does not occur in lowered graphs.
-//!    - `NotInbounds`: in lowered graphs every access is marked `inbounds`.
+//!    - `NotInbounds`: in placed and lowered graphs every access is marked `inbounds`.
 //! 3. Operands, of each node.
 //!    - `WrongOperand`: each source is of the sort that the op takes there. Arithmetic takes
 //!      values; INDEX and RESHAPE a buffer or a view; LOAD, STORE and the pointers of a CUSTOM an
@@ -114,7 +114,9 @@ pub const MAX_OPEN: usize = 64;
 pub enum Phase {
     /// As its author wrote it.
     Built,
-    /// Ready to be linearized: no views, every access in bounds.
+    /// Where its parallel ranges run is decided, and every access is in bounds.
+    Placed,
+    /// Ready to be linearized: addresses are flat, and `index` may have become i32 or i64.
     Lowered,
 }
 
@@ -227,7 +229,7 @@ pub enum VerifyErrorKind {
         Some(_) => "a thread range",
         None => "special",
     })]
-    OnlyLowered {
+    OnlyPlaced {
         /// The number of the axis; `None` if it is a SPECIAL.
         axis: Option<u32>,
     },
@@ -312,7 +314,9 @@ pub enum VerifyErrorKind {
         found: usize,
     },
     /// The length of an axis is not a constant.
-    #[error("the length of axis {axis} is {length}, expected a constant; symbolic lengths are not supported yet")]
+    #[error(
+        "the length of axis {axis} is {length}, expected a constant; symbolic lengths are not supported yet"
+    )]
     UnknownLength {
         /// The axis, from 0.
         axis: usize,
@@ -336,7 +340,9 @@ pub enum VerifyErrorKind {
         dtype: DType,
     },
     /// RESHAPE changes the number of elements.
-    #[error("reshape of {from:?} ({from_elements} elements) to {to:?} ({to_elements} elements), expected as many")]
+    #[error(
+        "reshape of {from:?} ({from_elements} elements) to {to:?} ({to_elements} elements), expected as many"
+    )]
     Reshape {
         /// The lengths before.
         from: Vec<i128>,
@@ -348,7 +354,7 @@ pub enum VerifyErrorKind {
         to_elements: i128,
     },
     /// INDEX has too few or too many indices.
-    #[error("{indices} indices into {buffer}, which has {axes} axes; give one per axis")]
+    #[error("the number of indices into {buffer} is {indices}, expected one per axis, {axes}")]
     Axes {
         /// The buffer or view.
         buffer: Id,
@@ -420,7 +426,9 @@ pub enum VerifyErrorKind {
         other: Id,
     },
     /// Two BUFFERs have one number.
-    #[error("buffer {number} is also {other}, with another shape or dtype; give each buffer its own number")]
+    #[error(
+        "buffer {number} is also {other}, with another shape or dtype; give each buffer its own number"
+    )]
     BufferReused {
         /// The number.
         number: u32,
@@ -454,7 +462,9 @@ pub enum VerifyErrorKind {
         body: Id,
     },
     /// A range is closed outside one whose bound needs it.
-    #[error("{range} occurs in the bound of {other}, which is not inside it; close that one first, or list it later")]
+    #[error(
+        "{range} occurs in the bound of {other}, which is not inside it; close that one first, or list it later"
+    )]
     BoundNeeds {
         /// The range that is closed.
         range: RangeName,
@@ -500,7 +510,9 @@ pub enum VerifyErrorKind {
         inside: RangeName,
     },
     /// Two conflicting accesses of one element have no order.
-    #[error("{op} and {other_op} {other} touch one element, and neither comes after the other; order them with after")]
+    #[error(
+        "{op} and {other_op} {other} touch one element, and neither comes after the other; order them with after"
+    )]
     Unordered {
         /// The op of this access.
         op: Op,
@@ -762,10 +774,14 @@ impl<'g> Verifier<'g> {
             Arg::Const(value) if !value.fits(dtype) => {
                 self.error(n, VerifyErrorKind::BadConst { value: *value, dtype });
             }
-            Arg::Special(Special::Block(dimension) | Special::Item(dimension)) if *dimension > 2 => {
+            Arg::Special(Special::Block(dimension) | Special::Item(dimension))
+                if *dimension > 2 =>
+            {
                 self.error(n, VerifyErrorKind::BadDimension { dimension: *dimension });
             }
-            Arg::Custom(custom, _) if !Custom::all(custom.dtype()).any(|known| known == *custom) => {
+            Arg::Custom(custom, _)
+                if !Custom::all(custom.dtype()).any(|known| known == *custom) =>
+            {
                 self.error(n, VerifyErrorKind::UnknownCustom { custom: custom.clone() });
             }
             Arg::Access(access) if op == Op::Load && access.assume_disjoint => {
@@ -783,23 +799,17 @@ impl<'g> Verifier<'g> {
 
     fn phase(&mut self, n: Id, node: &Node) {
         let op = node.op;
-        match self.phase {
-            Phase::Built => {
-                let thread = node.axis().filter(|axis| axis.kind == AxisType::Thread);
-                if op == Op::Special || thread.is_some() {
-                    let axis = thread.map(|axis| axis.number);
-                    self.error(n, VerifyErrorKind::OnlyLowered { axis });
-                }
+        if self.phase == Phase::Built {
+            let thread = node.axis().filter(|axis| axis.kind == AxisType::Thread);
+            if op == Op::Special || thread.is_some() {
+                let axis = thread.map(|axis| axis.number);
+                self.error(n, VerifyErrorKind::OnlyPlaced { axis });
             }
-            // Once `lower` picks the width of addresses, `index` goes too: that rule belongs here.
-            Phase::Lowered => {
-                if op == Op::Reshape {
-                    self.error(n, VerifyErrorKind::NotLowered { op });
-                }
-                if node.access().is_some_and(|access| !access.inbounds) {
-                    self.error(n, VerifyErrorKind::NotInbounds { op });
-                }
-            }
+        } else if node.access().is_some_and(|access| !access.inbounds) {
+            self.error(n, VerifyErrorKind::NotInbounds { op });
+        }
+        if self.phase == Phase::Lowered && op == Op::Reshape {
+            self.error(n, VerifyErrorKind::NotLowered { op });
         }
     }
 
@@ -836,11 +846,14 @@ impl<'g> Verifier<'g> {
         let op = node.op;
         let dtype = |slot: usize| self.graph[node.src[slot]].dtype;
         let before = self.errors.len();
+        let sized = self.phase == Phase::Lowered && node.dtype.is_int();
         let expected = match (op.result(), &node.arg) {
             (_, Arg::Custom(custom, _)) => custom.contract().result,
             (ResultType::Stated, _) => node.dtype,
             (ResultType::SameAs(slot), _) => dtype(slot),
             (ResultType::Always(dtype), _) => dtype,
+            (ResultType::Sized, _) if sized => node.dtype,
+            (ResultType::Sized, _) => DType::Index,
         };
         if node.dtype != expected {
             self.error(n, VerifyErrorKind::WrongResult { op, expected, found: node.dtype });
@@ -852,9 +865,15 @@ impl<'g> Verifier<'g> {
         };
         for slot in 0..node.src.len() {
             let found = dtype(slot);
-            if let Some((role, expected)) = expected_dtype(node, slot, of)
-                && found != expected
-            {
+            let Some((role, mut expected)) = expected_dtype(node, slot, of) else { continue };
+            if self.phase == Phase::Lowered {
+                expected = match role {
+                    Role::Bound | Role::Extent => node.dtype,
+                    Role::Index if found.is_int() => found,
+                    _ => expected,
+                };
+            }
+            if found != expected {
                 self.error(n, VerifyErrorKind::WrongDType { op, of, slot, role, expected, found });
             }
         }
@@ -931,16 +950,19 @@ impl<'g> Verifier<'g> {
             Arg::None if op == Op::Index => {
                 let buffer = node.src[0];
                 let Some(view) = self.fact(buffer).view else { return };
-                let (axes, indices) = (lengths(&self.graph[view]).len(), node.src.len() - 1);
+                let flat = self.phase == Phase::Lowered;
+                let axes = if flat { 1 } else { lengths(&self.graph[view]).len() };
+                let indices = node.src.len() - 1;
                 if axes != indices {
                     self.error(n, VerifyErrorKind::Axes { buffer, axes, indices });
                 }
             }
-            Arg::Range(axis) if matches!(axis.kind, AxisType::Global | AxisType::Local) => {
-                if self.constant(node.src[0]).is_none() {
-                    let (axis, bound) = (Some(*axis), node.src[0]);
-                    self.error(n, VerifyErrorKind::UnknownBound { axis, bound });
-                }
+            Arg::Range(axis)
+                if matches!(axis.kind, AxisType::Global | AxisType::Local)
+                    && self.constant(node.src[0]).is_none() =>
+            {
+                let (axis, bound) = (Some(*axis), node.src[0]);
+                self.error(n, VerifyErrorKind::UnknownBound { axis, bound });
             }
             Arg::Special(_) if self.constant(node.src[0]).is_none() => {
                 self.error(n, VerifyErrorKind::UnknownBound { axis: None, bound: node.src[0] });
@@ -1177,7 +1199,9 @@ impl<'g> Verifier<'g> {
                     }
                 }
             }
-            let Some(storage) = storage.filter(|storage| written[storage.index()]) else { continue };
+            let Some(storage) = storage.filter(|storage| written[storage.index()]) else {
+                continue;
+            };
             let mut lacking = SmallVec::<[Id; 4]>::new();
             for (&s, ends) in open.iter().zip(&binders[n.index()]) {
                 if node.is_effect() && ends[1].is_some() {
@@ -1195,7 +1219,10 @@ impl<'g> Verifier<'g> {
                         if matters && open.binary_search(&r).is_err() && !lacking.contains(&r) {
                             lacking.push(r);
                             let (range, inside) = (self.range(r), self.range(s));
-                            self.error(n, VerifyErrorKind::NotInside { op, storage, range, inside });
+                            self.error(
+                                n,
+                                VerifyErrorKind::NotInside { op, storage, range, inside },
+                            );
                         }
                     }
                 }
@@ -1210,7 +1237,7 @@ impl<'g> Verifier<'g> {
         let mut runs: Vec<Vec<Id>> = Vec::new();
         // The number of the run before each run.
         let mut previous: Vec<Option<usize>> = Vec::new();
-        let mut last: HashMap<(Id, SmallVec<[Id; 4]>), (Mode, usize)> = HashMap::new();
+        let mut last: HashMap<Key, (Mode, usize)> = HashMap::new();
         for (n, mode) in self.certain(regions) {
             for address in self.graph[n].addresses() {
                 let Some(key) = self.key(address) else { continue };
@@ -1298,15 +1325,18 @@ impl<'g> Verifier<'g> {
         certain
     }
 
-    /// What two addresses have in common if they are equal at equal points: the storage, and the
-    /// lengths and indices.
-    fn key(&self, address: Id) -> Option<(Id, SmallVec<[Id; 4]>)> {
+    /// The key of an address.
+    fn key(&self, address: Id) -> Option<Key> {
         let fact = self.fact(address);
         let mut ids: SmallVec<[Id; 4]> = lengths(&self.graph[fact.view?]).iter().copied().collect();
         ids.extend_from_slice(&self.graph[fact.index?].src[1..]);
         Some((fact.storage?, ids))
     }
 }
+
+/// What two addresses have in common if they are equal at equal points: the storage, and the
+/// lengths of its shape and the indices.
+type Key = (Id, SmallVec<[Id; 4]>);
 
 /// How an access touches its element.
 #[derive(Clone, Copy, PartialEq)]

@@ -561,11 +561,7 @@ fn depth_and_width_are_no_matter() {
     let printed = print(&parsed.graph, parsed.sink);
     assert_eq!(printed.lines().count(), LINES + 4);
     // As many errors, each with a snippet.
-    let errors = parse(
-        &text
-            .replace("uopc 1", "uopc 1\n%x = ?")
-            .replace("add", "ad"),
-    );
+    let errors = parse(&text.replace("uopc 1", "uopc 1\n%x = ?").replace("add", "ad"));
     let errors = errors.expect_err("`ad` is no op");
     assert_eq!(errors.to_string().lines().count(), 3 * (LINES + 1));
     assert!(start.elapsed().as_secs() < 60, "it is not linear");
@@ -598,19 +594,17 @@ fn recipe() -> impl Strategy<Value = Recipe> {
         any::<(bool, bool)>(),
         any::<(bool, usize)>(),
     )
-        .prop_map(
-            |((op, dtype), src, number, integer, name, flags, (regular, arg))| Recipe {
-                op,
-                dtype,
-                src,
-                number,
-                integer,
-                name,
-                flags,
-                regular,
-                arg,
-            },
-        )
+        .prop_map(|((op, dtype), src, number, integer, name, flags, (regular, arg))| Recipe {
+            op,
+            dtype,
+            src,
+            number,
+            integer,
+            name,
+            flags,
+            regular,
+            arg,
+        })
 }
 
 impl Recipe {
@@ -624,10 +618,8 @@ impl Recipe {
 
     /// The arg that a node of this op carries.
     fn arg(&self, op: Op, dtype: DType, name: &str) -> Arg {
-        let access = Access {
-            inbounds: self.flags.0,
-            assume_disjoint: self.flags.1 && op != Op::Load,
-        };
+        let access =
+            Access { inbounds: self.flags.0, assume_disjoint: self.flags.1 && op != Op::Load };
         match op {
             Op::Param => Arg::Param(Box::new(Param {
                 slot: self.number,
@@ -676,6 +668,8 @@ impl Recipe {
             (ResultType::Stated, _) => dtype,
             (ResultType::SameAs(k), _) => g[src[k]].dtype,
             (ResultType::Always(dtype), _) => dtype,
+            (ResultType::Sized, _) if dtype.is_int() => dtype,
+            (ResultType::Sized, _) => DType::Index,
         };
         g.intern(Node::new(op, dtype, src).with_arg(arg))
     }
@@ -721,10 +715,7 @@ fn build(recipes: &[Recipe], regular: bool) -> (Graph, Id) {
 
 fn nodes(g: &Graph, root: Id) -> Vec<Node> {
     let (g, root, _) = g.canonical(root);
-    g.reachable(root)
-        .into_iter()
-        .map(|n| g[n].clone())
-        .collect()
+    g.reachable(root).into_iter().map(|n| g[n].clone()).collect()
 }
 
 fn assert_reads_back(g: &Graph, sink: Id) {

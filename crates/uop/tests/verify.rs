@@ -155,7 +155,11 @@ fn legal(build: impl FnOnce(&mut Build) -> Id) {
 
 #[test]
 fn the_root_is_a_sink() {
-    check(Built, |b| b.int(1), expect![[""]]);
+    check(
+        Built,
+        |b| b.int(1),
+        expect!["%0: the root is const, expected sink; close the kernel with sink"],
+    );
 }
 
 #[test]
@@ -167,7 +171,7 @@ fn arity_is_that_of_the_table() {
             let sum = b.node(Op::Add, F32, &[one], Arg::None);
             b.kernel(0, sum)
         },
-        expect![[""]],
+        expect!["%1: add has 1 source, expected 2 sources"],
     );
 }
 
@@ -181,7 +185,7 @@ fn arity_is_that_of_the_contract() {
             let add = b.custom(atomic::add(F32), &[p]);
             b.sink(add)
         },
-        expect![[""]],
+        expect!["%4: custom has 1 source, expected 2 to 3 sources"],
     );
 }
 
@@ -194,7 +198,7 @@ fn args_match_their_ops() {
             let neg = b.node(Op::Neg, F32, &[one], Arg::Buffer(0));
             b.kernel(0, neg)
         },
-        expect![[""]],
+        expect!["%1: neg has the number of a buffer as its arg, expected nothing"],
     );
     check(
         Built,
@@ -204,7 +208,7 @@ fn args_match_their_ops() {
             let store = b.op(Op::Store, &[p, one]);
             b.sink(store)
         },
-        expect![[""]],
+        expect!["%5: store has nothing as its arg, expected an access"],
     );
 }
 
@@ -219,7 +223,9 @@ fn names_are_identifiers() {
             let store = b.set(x, &[zero], value);
             b.node(Op::Sink, Void, &[store], Arg::Sink("my kernel".into()))
         },
-        expect![[""]],
+        expect![[r#"
+            %1: the name "2x" of the param is not an identifier; use letters, digits and _
+            %6: the name "my kernel" of the sink is not an identifier; use letters, digits and _"#]],
     );
 }
 
@@ -231,7 +237,7 @@ fn constants_are_values_of_their_dtype() {
             let big = b.node(Op::Const, I32, &[], Arg::Const(Const::Int(1 << 31)));
             b.kernel(0, big)
         },
-        expect![[""]],
+        expect!["%0: 2147483648 is not a value of i32"],
     );
     check(
         Built,
@@ -239,7 +245,7 @@ fn constants_are_values_of_their_dtype() {
             let int = b.node(Op::Const, F32, &[], Arg::Const(Const::Int(1)));
             b.kernel(0, int)
         },
-        expect![[""]],
+        expect!["%0: 1 is not a value of f32"],
     );
 }
 
@@ -251,7 +257,7 @@ fn elements_have_a_size() {
             let zero = b.int(0);
             b.kernel(0, zero)
         },
-        expect![[""]],
+        expect!["%2: param of index, which has no size in memory; use bool, i32, i64 or f32"],
     );
 }
 
@@ -268,7 +274,7 @@ fn dimensions_of_a_grid_are_three() {
             let store = b.node(Op::Store, Void, &[p, one], Arg::Access(access));
             b.sink(store)
         },
-        expect![[""]],
+        expect!["%1: dimension 3 of a grid, expected 0, 1 or 2"],
     );
 }
 
@@ -282,7 +288,7 @@ fn atomics_exist_for_some_dtypes() {
             let add = b.custom(Custom::Atomic { op: AtomicOp::Add, dtype: Bool }, &[p, yes]);
             b.sink(add)
         },
-        expect![[""]],
+        expect!["%5: atomic_add does not work on bool"],
     );
 }
 
@@ -297,7 +303,7 @@ fn only_writes_are_assumed_disjoint() {
             let load = b.node(Op::Load, F32, &[p], Arg::Access(access));
             b.kernel(1, load)
         },
-        expect![[""]],
+        expect!["%4: load has assume_disjoint; put it on the store or custom that writes"],
     );
 }
 
@@ -311,7 +317,7 @@ fn a_cast_gives_a_value() {
             let back = b.cast(F32, void);
             b.kernel(0, back)
         },
-        expect![[""]],
+        expect!["%1: cast to void, expected bool, i32, i64, f32 or index"],
     );
 }
 
@@ -328,7 +334,11 @@ fn some_things_are_only_in_lowered_graphs() {
         let end = b.end(&[store, t]);
         b.sink(end)
     };
-    check(Built, thread, expect![[""]]);
+    check(
+        Built,
+        thread,
+        expect!["%1: a thread range may occur in lowered graphs only; use a global or local range"],
+    );
     check(Lowered, thread, expect![[""]]);
     let special = |b: &mut Build| {
         let four = b.int(4);
@@ -339,7 +349,11 @@ fn some_things_are_only_in_lowered_graphs() {
         let store = b.node(Op::Store, Void, &[p, one], Arg::Access(access));
         b.sink(store)
     };
-    check(Built, special, expect![[""]]);
+    check(
+        Built,
+        special,
+        expect!["%1: special may occur in lowered graphs only; use a global or local range"],
+    );
     check(Lowered, special, expect![[""]]);
 }
 
@@ -352,7 +366,13 @@ fn lowered_graphs_have_no_views_and_are_in_bounds() {
         b.sink(store)
     };
     check(Built, kernel, expect![[""]]);
-    check(Lowered, kernel, expect![[""]]);
+    check(
+        Lowered,
+        kernel,
+        expect![[r#"
+        %5: reshape in a lowered graph; lower it to index arithmetic
+        %7: store is not marked inbounds in a lowered graph; prove it or gate it"#]],
+    );
 }
 
 // Operands.
@@ -368,7 +388,9 @@ fn arithmetic_takes_values() {
             let sum = b.op(Op::Add, &[sum, x]);
             b.kernel(1, sum)
         },
-        expect![[""]],
+        expect![[r#"
+            %5: source 0 of add is %4, an address, expected a value; load it
+            %6: source 1 of add is %1, a buffer or a view, expected a value; index it and load that"#]],
     );
 }
 
@@ -381,7 +403,7 @@ fn an_index_is_into_a_buffer() {
             let load = b.get(one, &[zero]);
             b.kernel(0, load)
         },
-        expect![[""]],
+        expect!["%2: source 0 of index is %0, a value, expected a buffer or a view"],
     );
 }
 
@@ -397,7 +419,10 @@ fn accesses_take_addresses() {
             let both = b.op(Op::Group, &[store, add]);
             b.sink(both)
         },
-        expect![[""]],
+        expect![[r#"
+            %3: source 0 of load is %1, a buffer or a view, expected an address; index it
+            %4: source 0 of store is %1, a buffer or a view, expected an address; index it
+            %5: source 0 of custom is %1, a buffer or a view, expected an address; index it"#]],
     );
 }
 
@@ -411,7 +436,7 @@ fn views_are_of_buffers() {
             let load = b.get(view, &[zero]);
             b.kernel(0, load)
         },
-        expect![[""]],
+        expect!["%3: source 0 of reshape is %2, a value, expected a buffer or a view"],
     );
 }
 
@@ -430,7 +455,10 @@ fn binders_take_effects_and_ranges() {
             let group = b.op(Op::Group, &[end, value]);
             b.sink(group)
         },
-        expect![[""]],
+        expect![[r#"
+            %8: source 0 of end is %7, a buffer or a view, expected an effect; use the effect that it comes after
+            %9: source 1 of end is %2, a value, expected a range
+            %10: source 1 of group is %4, a value, expected an effect"#]],
     );
 }
 
@@ -444,7 +472,10 @@ fn a_sink_takes_an_effect_and_nothing_takes_a_sink() {
             let after = b.after(&[inner, inner]);
             b.sink(after)
         },
-        expect![[""]],
+        expect![[r#"
+            %7: source 0 of after is %6, a sink, expected anything else
+            %7: source 1 of after is %6, a sink, expected an effect, a load or a range
+            %8: source 0 of sink is %7, a sink, expected an effect"#]],
     );
     check(
         Built,
@@ -452,7 +483,7 @@ fn a_sink_takes_an_effect_and_nothing_takes_a_sink() {
             let one = b.f32(1.0);
             b.sink(one)
         },
-        expect![[""]],
+        expect!["%1: source 0 of sink is %0, a value, expected an effect"],
     );
 }
 
@@ -469,7 +500,9 @@ fn after_waits_for_effects_loads_and_ranges() {
             let store = b.set(y, &[zero], value);
             b.sink(store)
         },
-        expect![[""]],
+        expect![[r#"
+            %8: source 1 of after is %6, a buffer or a view, expected an effect, a load or a range
+            %8: source 2 of after is %3, a value, expected an effect, a load or a range"#]],
     );
 }
 
@@ -485,7 +518,7 @@ fn a_range_after_something_is_only_a_value() {
             let end = b.end(&[store, late]);
             b.sink(end)
         },
-        expect![[""]],
+        expect!["%8: source 1 of end is %5, a value, expected a range"],
     );
 }
 
@@ -500,7 +533,9 @@ fn results_have_the_dtype_of_the_table() {
             let sum = b.op(Op::Add, &[sum, less]);
             b.kernel(0, sum)
         },
-        expect![[""]],
+        expect![[r#"
+            %1: cmplt of i32, expected bool
+            %2: add of i32, expected f32"#]],
     );
     check(
         Built,
@@ -511,7 +546,7 @@ fn results_have_the_dtype_of_the_table() {
             let old = b.node(Op::Custom, F32, &[p, one], arg);
             b.sink(old)
         },
-        expect![[""]],
+        expect!["%5: custom of f32, expected void"],
     );
 }
 
@@ -529,7 +564,11 @@ fn lengths_bounds_and_indices_are_index() {
             let end = b.end(&[store, i]);
             b.sink(end)
         },
-        expect![[""]],
+        expect![[r#"
+            %1: range of index has a bound of i32, expected index
+            %2: param of f32 has a length of i32, expected index
+            %3: reshape of f32 has a length of i32, expected index
+            %6: index of f32 has an index of i32, expected index"#]],
     );
     check(
         Lowered,
@@ -542,7 +581,7 @@ fn lengths_bounds_and_indices_are_index() {
             let store = b.node(Op::Store, Void, &[p, one], Arg::Access(access));
             b.sink(store)
         },
-        expect![[""]],
+        expect!["%1: special of index has an extent of i32, expected index"],
     );
 }
 
@@ -551,7 +590,8 @@ fn gates_alternatives_and_stored_values_have_their_dtype() {
     check(
         Built,
         |b| {
-            let (x, y, zero, one) = (b.input(0, F32, &[1]), b.out(1, F32, &[1]), b.int(0), b.i32(1));
+            let (x, y, zero, one) =
+                (b.input(0, F32, &[1]), b.out(1, F32, &[1]), b.int(0), b.i32(1));
             let (p, q) = (b.at(x, &[zero]), b.at(y, &[zero]));
             let load = b.load(&[p, one, one]);
             let again = b.store(&[q, load, one]);
@@ -559,7 +599,11 @@ fn gates_alternatives_and_stored_values_have_their_dtype() {
             let store = b.set(y, &[zero], one);
             b.sink(store)
         },
-        expect![[""]],
+        expect![[r#"
+            %7: load of f32 has a gate of i32, expected bool
+            %7: load of f32 has an alternative of i32, expected f32
+            %8: store of f32 has a gate of i32, expected bool
+            %11: store of f32 has a value of i32, expected f32"#]],
     );
 }
 
@@ -573,7 +617,10 @@ fn arguments_of_a_custom_follow_its_contract() {
             let add = b.custom(atomic::add(I32), &[p, one, one]);
             b.sink(add)
         },
-        expect![[""]],
+        expect![[r#"
+            %5: custom of i32 has a pointer of f32, expected i32
+            %5: custom of i32 has a value of f32, expected i32
+            %5: custom of i32 has a gate of f32, expected bool"#]],
     );
 }
 
@@ -590,7 +637,12 @@ fn operands_have_one_dtype() {
             let pick = b.op(Op::Where, &[int, pick, pick]);
             b.kernel(0, pick)
         },
-        expect![[""]],
+        expect![[r#"
+            %3: add of f32 and i32, expected equal dtypes; cast one
+            %4: cmplt of i32 and f32, expected equal dtypes; cast one
+            %5: and of bool and i32, expected equal dtypes; cast one
+            %6: where of f32 and bool, expected equal dtypes; cast one
+            %7: where of f32 has a condition of i32, expected bool"#]],
     );
 }
 
@@ -609,7 +661,11 @@ fn ops_work_on_their_dtypes() {
             let pick = b.op(Op::Where, &[same, and, or]);
             b.kernel(0, pick)
         },
-        expect![[""]],
+        expect![[r#"
+            %3: neg of operands of bool, expected i32, i64, f32 or index
+            %4: cmplt of operands of bool, expected i32, i64, f32 or index
+            %6: and of operands of f32, expected bool, i32 or i64
+            %7: or of operands of index, expected bool, i32 or i64"#]],
     );
 }
 
@@ -626,7 +682,7 @@ fn shapes_have_few_axes() {
             let store = b.set(view, &vec![zero; MAX_AXES + 1], value);
             b.sink(store)
         },
-        expect![[""]],
+        expect!["%3: reshape has 65 axes, expected at most 64"],
     );
 }
 
@@ -642,7 +698,10 @@ fn lengths_are_constants_from_0() {
             let end = b.end(&[store, n]);
             b.sink(end)
         },
-        expect![[""]],
+        expect![[r#"
+            %7: the length of axis 0 is %1, expected a constant; symbolic lengths are not supported yet
+            %7: the length of axis 1 is %4, expected a constant; symbolic lengths are not supported yet
+            %7: the length of axis 2 is -2, expected 0 or more"#]],
     );
 }
 
@@ -652,7 +711,8 @@ fn shapes_fit_in_memory() {
         Built,
         |b| {
             let value = b.f32(1.0);
-            let (x, y) = (b.out(0, F32, &[1 << 30, 1 << 31]), b.out(1, F32, &[1 << 100, 0, 1 << 100]));
+            let (x, y) =
+                (b.out(0, F32, &[1 << 30, 1 << 31]), b.out(1, F32, &[1 << 100, 0, 1 << 100]));
             let (z, zero) = (b.out(2, Bool, &[(1 << 63) - 1]), b.int(0));
             let yes = b.bool(true);
             let stores = [
@@ -663,7 +723,9 @@ fn shapes_fit_in_memory() {
             let group = b.op(Op::Group, &stores);
             b.sink(group)
         },
-        expect![[""]],
+        expect![[r#"
+            %3: [1073741824, 2147483648] of f32 is more than 9223372036854775807 bytes
+            %6: [1267650600228229401496703205376, 0, 1267650600228229401496703205376] of f32 is more than 9223372036854775807 bytes"#]],
     );
 }
 
@@ -677,7 +739,7 @@ fn views_keep_the_number_of_elements() {
             let store = b.set(view, &[zero, zero], value);
             b.sink(store)
         },
-        expect![[""]],
+        expect!["%5: reshape of [2, 3] (6 elements) to [2, 2] (4 elements), expected as many"],
     );
 }
 
@@ -690,7 +752,7 @@ fn there_is_one_index_per_axis() {
             let load = b.get(x, &[zero]);
             b.kernel(1, load)
         },
-        expect![[""]],
+        expect!["%4: the number of indices into %2 is 1, expected one per axis, 2"],
     );
 }
 
@@ -698,8 +760,12 @@ fn there_is_one_index_per_axis() {
 fn the_grid_is_constant() {
     for kind in [Global, Local] {
         let expect = match kind {
-            Global => expect![[""]],
-            _ => expect![[""]],
+            Global => expect![
+                "%6: the bound of axis 0 (global) is %5, expected a constant; symbolic ones are not supported yet"
+            ],
+            _ => expect![
+                "%6: the bound of axis 0 (local) is %5, expected a constant; symbolic ones are not supported yet"
+            ],
         };
         check(
             Built,
@@ -727,7 +793,9 @@ fn the_grid_is_constant() {
             let store = b.node(Op::Store, Void, &[p, value], Arg::Access(access));
             b.sink(store)
         },
-        expect![[""]],
+        expect![
+            "%5: the extent of special is %4, expected a constant; symbolic ones are not supported yet"
+        ],
     );
 }
 
@@ -745,7 +813,9 @@ fn nothing_writes_a_read_only_param() {
             let store = b.set(x, &[zero], value);
             b.sink(store)
         },
-        expect![[""]],
+        expect![[r#"
+            %5: custom to param "p0" (%1), which is read-only; make it mutable
+            %8: store to param "p0" (%1), which is read-only; make it mutable"#]],
     );
 }
 
@@ -759,7 +829,7 @@ fn no_atomic_works_on_private_storage() {
             let add = b.custom(atomic::add(F32), &[p, value]);
             b.sink(add)
         },
-        expect![[""]],
+        expect!["%5: atomic_add on buffer %1, which is private to a work-item; use load and store"],
     );
 }
 
@@ -776,7 +846,7 @@ fn axis_numbers_are_unique() {
             let end = b.end(&[store, i, j]);
             b.sink(end)
         },
-        expect![[""]],
+        expect!["%3: axis 0 is also range %1; give each range its own number"],
     );
 }
 
@@ -794,7 +864,11 @@ fn params_are_numbered_and_named() {
             let store = b.set(x, &[zero], sum);
             b.sink(store)
         },
-        expect![[""]],
+        expect![[r#"
+            %2: param has slot 1, expected 0; number them from 0 without a gap
+            %3: slot 1 is also param %2; give each param its own slot
+            %4: the name "x" is also that of param %2; give each param its own name
+            %4: param has slot 4, expected 2; number them from 0 without a gap"#]],
     );
 }
 
@@ -809,7 +883,9 @@ fn buffer_numbers_are_unique() {
             let group = b.op(Op::Group, &[x, y]);
             b.sink(group)
         },
-        expect![[""]],
+        expect![
+            "%3: buffer 0 is also %1, with another shape or dtype; give each buffer its own number"
+        ],
     );
 }
 
@@ -827,7 +903,7 @@ fn a_grid_has_one_extent_per_dimension() {
             let store = b.node(Op::Store, Void, &[p, one], Arg::Access(access));
             b.sink(store)
         },
-        expect![[""]],
+        expect!["%3: block.y is also %2, with another extent; a grid has one extent per dimension"],
     );
 }
 
@@ -844,7 +920,7 @@ fn nests_are_not_too_deep() {
             let sum = b.cast(I32, sum);
             b.kernel(0, sum)
         },
-        expect![[""]],
+        expect!["%131: more than 64 ranges are open; close some with end"],
     );
 }
 
@@ -864,7 +940,7 @@ fn ranges_are_closed_once() {
             let end = b.end(&[store, i, i]);
             b.sink(end)
         },
-        expect![[""]],
+        expect!["%6: range %1 (axis 0, loop) is listed twice; list it once"],
     );
 }
 
@@ -878,7 +954,9 @@ fn only_open_ranges_are_closed() {
             let end = b.end(&[store, i, j]);
             b.sink(end)
         },
-        expect![[""]],
+        expect![
+            "%8: range %7 (axis 1, loop) is not open in %5; end what depends on it, or use after(%7)"
+        ],
     );
 }
 
@@ -904,7 +982,9 @@ fn bounds_are_closed_outside() {
             let end = b.end(&[store, j, i]);
             b.sink(end)
         },
-        expect![[""]],
+        expect![
+            "%9: range %1 (axis 0, loop) occurs in the bound of range %4 (axis 1, loop), which is not inside it; close that one first, or list it later"
+        ],
     );
     check(
         Built,
@@ -914,7 +994,9 @@ fn bounds_are_closed_outside() {
             let end = b.end(&[end, j]);
             b.sink(end)
         },
-        expect![[""]],
+        expect![[r#"
+            %9: range %1 (axis 0, loop) occurs in the bound of range %4 (axis 1, loop), which is not inside it; close that one first, or list it later
+            %11: range %1 (axis 0, loop) is still open at the sink; close it with end"#]],
     );
 }
 
@@ -933,7 +1015,9 @@ fn the_grid_is_outermost() {
             let end = b.end(&[end, i]);
             b.sink(end)
         },
-        expect![[""]],
+        expect![
+            "%7: range %2 (axis 1, global) is inside range %1 (axis 0, loop); close global and thread ranges last"
+        ],
     );
     check(
         Built,
@@ -942,7 +1026,9 @@ fn the_grid_is_outermost() {
             let end = b.end(&[store, i, g]);
             b.sink(end)
         },
-        expect![[""]],
+        expect![
+            "%7: range %2 (axis 1, global) is inside range %1 (axis 0, loop); close global and thread ranges last"
+        ],
     );
     legal(|b| {
         let (store, i, g) = nest(b, Local);
@@ -959,7 +1045,7 @@ fn ranges_are_closed_at_the_sink() {
             let (store, _) = fill(b);
             b.sink(store)
         },
-        expect![[""]],
+        expect!["%6: range %1 (axis 0, loop) is still open at the sink; close it with end"],
     );
 }
 
@@ -973,7 +1059,9 @@ fn other_errors_do_not_hide_an_open_range() {
             let store = b.set(x, &[i], value);
             b.sink(store)
         },
-        expect![[""]],
+        expect![[r#"
+            %5: store of f32 has a value of i32, expected f32
+            %6: range %1 (axis 0, loop) is still open at the sink; close it with end"#]],
     );
 }
 
@@ -992,7 +1080,9 @@ fn an_effect_has_one_binder_per_range() {
             let group = b.op(Op::Group, &ends);
             b.sink(group)
         },
-        expect![[""]],
+        expect![
+            "%5: store lies under two ends of range %1 (axis 0, loop), %10 and %11; close it once, or store once for each"
+        ],
     );
     // Through a LOAD, which may itself lie under both.
     check(
@@ -1008,7 +1098,9 @@ fn an_effect_has_one_binder_per_range() {
             let group = b.op(Op::Group, &ends);
             b.sink(group)
         },
-        expect![[""]],
+        expect![
+            "%5: store lies under two ends of range %1 (axis 0, loop), %15 and %16; close it once, or store once for each"
+        ],
     );
 }
 
@@ -1027,7 +1119,13 @@ fn a_load_of_what_is_written_is_inside_all_loops_around_it() {
         b.sink(end)
     };
     legal(|b| kernel(b, true));
-    check(Built, |b| kernel(b, false), expect![[""]]);
+    check(
+        Built,
+        |b| kernel(b, false),
+        expect![
+            "%7: load of %4, which the kernel writes, is inside range %3 (axis 1, loop) but not inside range %1 (axis 0, loop), which encloses that; use the buffer after(%1)"
+        ],
+    );
 }
 
 #[test]
@@ -1044,8 +1142,20 @@ fn an_effect_is_inside_all_loops_around_it() {
         let end = b.end(&[end, k]);
         b.sink(end)
     };
-    check(Built, |b| kernel(b, Loop), expect![[""]]);
-    check(Built, |b| kernel(b, Global), expect![[""]]);
+    check(
+        Built,
+        |b| kernel(b, Loop),
+        expect![
+            "%8: custom of %4 is inside range %3 (axis 1, loop) but not inside range %1 (axis 0, loop), which encloses that; use the buffer after(%1)"
+        ],
+    );
+    check(
+        Built,
+        |b| kernel(b, Global),
+        expect![
+            "%8: custom of %4 is inside range %3 (axis 1, loop) but not inside range %1 (axis 0, global), which encloses that; use the buffer after(%1)"
+        ],
+    );
     legal(|b| kernel(b, Local));
 }
 
@@ -1066,7 +1176,13 @@ fn conflicting_accesses_are_ordered() {
         b.sink(group)
     };
     legal(|b| swap(b, true));
-    check(Built, |b| swap(b, false), expect![[""]]);
+    check(
+        Built,
+        |b| swap(b, false),
+        expect![[r#"
+        %8: store and load %5 touch one element, and neither comes after the other; order them with after
+        %9: store and load %7 touch one element, and neither comes after the other; order them with after"#]],
+    );
 }
 
 #[test]
@@ -1074,7 +1190,8 @@ fn writes_are_ordered_through_views_and_after() {
     check(
         Built,
         |b| {
-            let (x, y, four, zero) = (b.out(0, F32, &[2, 2]), b.out(1, F32, &[1]), b.int(4), b.int(0));
+            let (x, y, four, zero) =
+                (b.out(0, F32, &[2, 2]), b.out(1, F32, &[1]), b.int(4), b.int(0));
             let (one, two) = (b.f32(1.0), b.f32(2.0));
             let other = b.set(y, &[zero], one);
             let late = b.after(&[x, other]);
@@ -1087,7 +1204,9 @@ fn writes_are_ordered_through_views_and_after() {
             let group = b.op(Op::Group, &[stores[0], stores[1], add]);
             b.sink(group)
         },
-        expect![[""]],
+        expect![[r#"
+            %17: store and store %16 touch one element, and neither comes after the other; order them with after
+            %18: custom and store %17 touch one element, and neither comes after the other; order them with after"#]],
     );
 }
 
@@ -1123,48 +1242,361 @@ fn what_may_not_happen_does_not_conflict() {
 
 #[test]
 fn every_access_of_a_run_is_ordered() {
-    // 100 LOADs and then 100 atomics that wait for all of them but one.
+    // 100 LOADs, one after the other, and three atomics that do not wait for the last LOAD.
+    let kernel = |b: &mut Build, waits: usize| {
+        let (x, y, zero) = (b.out(0, F32, &[1]), b.out(1, F32, &[1]), b.int(0));
+        let p = b.at(x, &[zero]);
+        let mut loads = vec![b.load(&[p])];
+        for i in 1..100 {
+            let late = b.after(&[p, loads[i - 1]]);
+            loads.push(b.load(&[late]));
+        }
+        let late = b.after(&[p, loads[waits - 1]]);
+        let mut effects = vec![b.set(y, &[zero], loads[99])];
+        for i in 0..3 {
+            let value = b.f32(i as f32);
+            effects.push(b.custom(atomic::add(F32), &[late, value]));
+        }
+        let group = b.op(Op::Group, &effects);
+        b.sink(group)
+    };
+    legal(|b| kernel(b, 100));
     check(
         Built,
-        |b| {
-            let (x, zero) = (b.out(0, F32, &[1]), b.int(0));
-            let p = b.at(x, &[zero]);
-            let gates: Vec<Id> = (0..100)
-                .map(|i| {
-                    let i = b.int(i);
-                    let p = b.after(&[p, i]);
-                    p
-                })
-                .collect();
-            let _ = gates;
-            let ranges: Vec<Id> = (0..100).map(|i| b.range(i, Loop, 2)).collect();
-            let loads: Vec<Id> = ranges
-                .iter()
-                .map(|&r| {
-                    let p = b.after(&[p, r]);
-                    b.load(&[p])
-                })
-                .collect();
-            let y = b.out(1, F32, &[2]);
-            let stores: Vec<Id> = loads
-                .iter()
-                .zip(&ranges)
-                .map(|(&load, &r)| {
-                    let store = b.set(y, &[r], load);
-                    b.end(&[store, r])
-                })
-                .collect();
-            let waits: Vec<Id> = stores.iter().copied().enumerate().filter(|&(i, _)| i != 70).map(|(_, s)| s).collect();
-            let late = b.after(&[vec![p], waits].concat());
-            let adds: Vec<Id> = (0..3)
-                .map(|i| {
-                    let value = b.f32(i as f32);
-                    b.custom(atomic::add(F32), &[late, value])
-                })
-                .collect();
-            let group = b.op(Op::Group, &[adds, vec![stores[70]]].concat());
-            b.sink(group)
-        },
-        expect![[""]],
+        |b| kernel(b, 99),
+        expect![[r#"
+        %207: custom and load %203 touch one element, and neither comes after the other; order them with after
+        %209: custom and load %203 touch one element, and neither comes after the other; order them with after
+        %211: custom and load %203 touch one element, and neither comes after the other; order them with after"#]],
     );
+}
+
+// Legal kernels.
+
+/// `table[clip(rows[i]), j] += grad[i, j]` by atomic add; i GLOBAL, j GLOBAL and LOCAL.
+fn scatter(b: &mut Build) -> Id {
+    let (table, grad, rows) =
+        (b.out(0, F32, &[10, 8]), b.input(1, F32, &[100, 8]), b.input(2, I32, &[100]));
+    let (i, outer, inner) = (b.range(0, Global, 100), b.range(1, Global, 2), b.range(2, Local, 4));
+    let four = b.int(4);
+    let j = b.op(Op::Mul, &[outer, four]);
+    let j = b.op(Op::Add, &[j, inner]);
+    let row = b.get(rows, &[i]);
+    let (low, high) = (b.i32(0), b.i32(9));
+    let row = b.op(Op::Max, &[row, low]);
+    let row = b.op(Op::Min, &[row, high]);
+    let row = b.cast(Index, row);
+    let value = b.get(grad, &[i, j]);
+    let p = b.at(table, &[row, j]);
+    let add = b.custom(atomic::add(F32), &[p, value]);
+    let end = b.end(&[add, i, outer, inner]);
+    b.sink(end)
+}
+
+/// `y[i] = a * x[i] + y[i]` for i below 100, in blocks of 32.
+fn saxpy(b: &mut Build) -> Id {
+    let (y, x, a) = (b.out(0, F32, &[100]), b.input(1, F32, &[100]), b.input(2, F32, &[]));
+    let (block, item, size) = (b.range(0, Global, 4), b.range(1, Local, 32), b.int(32));
+    let i = b.op(Op::Mul, &[block, size]);
+    let i = b.op(Op::Add, &[i, item]);
+    let n = b.int(100);
+    let gate = b.op(Op::CmpLt, &[i, n]);
+    let (p, q, zero) = (b.at(x, &[i]), b.at(y, &[i]), b.f32(0.0));
+    let (x, y) = (b.load(&[p, gate, zero]), b.load(&[q, gate]));
+    let a = b.get(a, &[]);
+    let product = b.op(Op::Mul, &[a, x]);
+    let sum = b.op(Op::Add, &[product, y]);
+    let store = b.store(&[q, sum, gate]);
+    let end = b.end(&[store, block, item]);
+    b.sink(end)
+}
+
+/// `out[i] = sum of x[i, k] over k`, with an accumulator of each work-item.
+fn row_sum(b: &mut Build) -> Id {
+    let (out, x) = (b.out(0, F32, &[8]), b.input(1, F32, &[8, 16]));
+    let (i, k) = (b.range(0, Global, 8), b.range(1, Loop, 16));
+    let (acc, zero, none) = (b.buffer(0, F32, &[]), b.f32(0.0), &[]);
+    let clear = b.set(acc, none, zero);
+    let acc = b.after(&[acc, clear]);
+    let inside = b.after(&[acc, k]);
+    let p = b.at(inside, none);
+    let (old, term) = (b.load(&[p]), b.get(x, &[i, k]));
+    let sum = b.op(Op::Add, &[old, term]);
+    let step = b.store(&[p, sum]);
+    let steps = b.end(&[step, k]);
+    let acc = b.after(&[acc, steps]);
+    let total = b.get(acc, none);
+    let store = b.set(out, &[i], total);
+    let end = b.end(&[store, i]);
+    b.sink(end)
+}
+
+/// Two loops over one range: `y[i] = x[i]`, and then `z[i] = x[i] + y[3 - i]`.
+fn two_loops(b: &mut Build) -> Id {
+    let (y, z, x) = (b.out(0, I64, &[4]), b.out(1, I64, &[4]), b.input(2, I64, &[2, 2]));
+    let (i, four, three) = (b.range(0, Loop, 4), b.int(4), b.int(3));
+    let x = b.op(Op::Reshape, &[x, four]);
+    let value = b.get(x, &[i]);
+    let first = b.set(y, &[i], value);
+    let first = b.end(&[first, i]);
+    let y = b.after(&[y, first]);
+    let back = b.op(Op::Sub, &[three, i]);
+    let other = b.get(y, &[back]);
+    let sum = b.op(Op::Add, &[value, other]);
+    let second = b.set(z, &[i], sum);
+    let second = b.end(&[second, i]);
+    b.sink(second)
+}
+
+const KERNELS: [fn(&mut Build) -> Id; 4] = [scatter, saxpy, row_sum, two_loops];
+
+#[test]
+fn legal_kernels_pass() {
+    for kernel in KERNELS {
+        legal(kernel);
+    }
+}
+
+#[test]
+fn legal_kernels_pass_when_lowered() {
+    for kernel in [scatter, saxpy, row_sum] {
+        check(
+            Lowered,
+            |b| {
+                let sink = kernel(b);
+                b.0.rebuild(sink, |graph, _, mut node| {
+                    if let Arg::Access(access) | Arg::Custom(_, access) = &mut node.arg {
+                        access.inbounds = true;
+                    }
+                    graph.intern(node)
+                })
+            },
+            expect![""],
+        );
+    }
+}
+
+#[test]
+fn only_what_the_sink_depends_on_is_checked() {
+    legal(|b| {
+        let one = b.f32(1.0);
+        b.node(Op::Add, Void, &[one], Arg::Sink("".into()));
+        b.kernel(0, one)
+    });
+}
+
+// Garbage.
+
+fn any_dtype() -> impl Strategy<Value = DType> {
+    prop::sample::select(DType::ALL.to_vec())
+}
+
+fn any_arg() -> impl Strategy<Value = Arg> {
+    let number = 0..3u32;
+    let access = (any::<bool>(), any::<bool>())
+        .prop_map(|(inbounds, assume_disjoint)| Access { inbounds, assume_disjoint });
+    let name = prop::sample::select(vec!["", "k", "a b", "9"]);
+    prop_oneof![
+        Just(Arg::None),
+        prop_oneof![
+            prop::sample::select(vec![-1, 0, 1, 4, 1 << 40, i128::MAX, i128::MIN])
+                .prop_map(Const::Int),
+            any::<bool>().prop_map(Const::Bool),
+            any::<u32>().prop_map(Const::F32),
+        ]
+        .prop_map(Arg::Const),
+        (number.clone(), name.clone(), any::<bool>()).prop_map(|(slot, name, mutable)| {
+            Arg::Param(Box::new(Param { slot, name: name.into(), mutable }))
+        }),
+        number.clone().prop_map(Arg::Buffer),
+        (number, prop::sample::select(AxisType::ALL.to_vec()))
+            .prop_map(|(number, kind)| Arg::Range(Axis { number, kind })),
+        (0..4u8).prop_map(|dimension| Arg::Special(Special::Item(dimension))),
+        access.clone().prop_map(Arg::Access),
+        (any_dtype(), access).prop_map(|(dtype, access)| Arg::Custom(atomic::add(dtype), access)),
+        name.prop_map(|name| Arg::Sink(name.into())),
+    ]
+}
+
+/// An op, a dtype, sources (as shares of what there is) and an arg.
+fn any_node() -> impl Strategy<Value = (Op, DType, Vec<prop::sample::Index>, Arg)> {
+    let op = prop::sample::select(Op::ALL.to_vec());
+    (op, any_dtype(), prop::collection::vec(any::<prop::sample::Index>(), 0..5), any_arg())
+}
+
+/// An arg that fits the op, so that garbage gets further.
+fn fitting(op: Op, arg: Arg) -> Arg {
+    match op {
+        Op::Range => Arg::Range(match arg {
+            Arg::Range(axis) => axis,
+            _ => Axis { number: 7, kind: Loop },
+        }),
+        Op::Param | Op::Const | Op::Custom => arg,
+        Op::Buffer => Arg::Buffer(0),
+        Op::Special => Arg::Special(Special::Block(1)),
+        Op::Load | Op::Store => Arg::Access(Access::default()),
+        Op::Sink => Arg::Sink("k".into()),
+        _ => Arg::None,
+    }
+}
+
+/// Verifies in both phases; the errors are there in order and can be printed.
+fn survive(graph: &Graph, sink: Id) {
+    for phase in [Built, Lowered] {
+        if let Err(errors) = verify(graph, sink, phase) {
+            assert!(errors.errors.is_sorted_by_key(|error| error.node));
+            assert_eq!(errors.to_string().lines().count(), errors.errors.len());
+            assert!(!errors.errors.is_empty());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_survived(nodes in prop::collection::vec((any_node(), any::<bool>()), 1..60)) {
+        let mut graph = Graph::new();
+        let mut ids = Vec::new();
+        for ((op, dtype, src, arg), fits) in nodes {
+            let arg = if fits { fitting(op, arg) } else { arg };
+            let src: Vec<Id> = match ids.is_empty() {
+                true => Vec::new(),
+                false => src.iter().map(|share| *share.get(&ids)).collect(),
+            };
+            ids.push(graph.intern(Node { op, dtype, src: src.into_iter().collect(), arg }));
+        }
+        survive(&graph, ids[ids.len() - 1]);
+    }
+
+    #[test]
+    fn a_kernel_with_a_broken_node_is_survived(
+        kernel in 0..KERNELS.len(),
+        place in any::<prop::sample::Index>(),
+        (op, dtype, src, arg) in any_node(),
+        what in 0..4,
+    ) {
+        let mut b = Build::default();
+        let sink = KERNELS[kernel](&mut b);
+        let victim = *place.get(&b.0.reachable(sink));
+        let mut before = Vec::new();
+        let sink = b.0.rebuild(sink, |graph, old, mut node| {
+            if old == victim {
+                match what {
+                    0 => node.op = op,
+                    1 => node.dtype = dtype,
+                    2 => node.arg = arg.clone(),
+                    _ if before.is_empty() => node.src.clear(),
+                    _ => node.src = src.iter().map(|share| *share.get(&before)).collect(),
+                }
+            }
+            let new = graph.intern(node);
+            before.push(new);
+            new
+        });
+        survive(&b.0, sink);
+    }
+}
+
+/// Time to verify what `build` makes.
+fn time(build: impl FnOnce(&mut Build) -> Id) -> Duration {
+    let mut b = Build::default();
+    let sink = build(&mut b);
+    let start = Instant::now();
+    let _ = verify(&b.0, sink, Built);
+    start.elapsed()
+}
+
+/// A bound that a quadratic walk of 100 000 nodes misses by far, even unoptimised.
+const SOON: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_deep_graph_takes_linear_time() {
+    let deep = time(|b| {
+        let mut x = b.f32(1.0);
+        for _ in 0..100_000 {
+            x = b.op(Op::Neg, &[x]);
+        }
+        b.kernel(0, x)
+    });
+    assert!(deep < SOON, "{deep:?}");
+}
+
+#[test]
+fn many_accesses_take_linear_time() {
+    // 5 000 times `x[0] = x[0] + 1`, each after the other.
+    let chain = time(|b| {
+        let (mut x, zero, one) = (b.out(0, F32, &[1]), b.int(0), b.f32(1.0));
+        let mut store = b.set(x, &[zero], one);
+        for _ in 0..20_000 {
+            x = b.after(&[x, store]);
+            let p = b.at(x, &[zero]);
+            let old = b.load(&[p]);
+            let sum = b.op(Op::Add, &[old, one]);
+            store = b.store(&[p, sum]);
+        }
+        b.sink(store)
+    });
+    assert!(chain < SOON, "{chain:?}");
+}
+
+#[test]
+fn many_conflicts_take_little_time() {
+    // Two STOREs to each of 12 500 elements, far apart and not ordered, and then LOADs and atomics
+    // of one element, each of which conflicts with each of the others.
+    let flat = time(|b| {
+        let (x, zero) = (b.out(0, F32, &[25_000]), b.int(0));
+        let mut stores = Vec::new();
+        for round in 0..2 {
+            for i in 0..12_500 {
+                let (i, value) = (b.int(i), b.f32(round as f32));
+                stores.push(b.set(x, &[i], value));
+            }
+        }
+        let y = b.out(1, F32, &[1]);
+        let mut p = b.at(y, &[zero]);
+        let mut sum = b.load(&[p]);
+        let q = p;
+        for _ in 0..5_000 {
+            p = b.after(&[p, sum]);
+            sum = b.load(&[p]);
+        }
+        let z = b.out(2, F32, &[1]);
+        stores.push(b.set(z, &[zero], sum));
+        for i in 0..5_000 {
+            let value = b.f32(i as f32);
+            stores.push(b.custom(atomic::add(F32), &[q, value]));
+        }
+        let group = b.op(Op::Group, &stores);
+        b.sink(group)
+    });
+    assert!(flat < SOON, "{flat:?}");
+}
+
+#[test]
+fn deep_nests_take_little_time() {
+    let nest = time(|b| {
+        let ranges: Vec<Id> = (0..MAX_OPEN as u32).map(|i| b.range(i, Loop, 2)).collect();
+        let mut sum = b.int(0);
+        for i in 0..20_000 {
+            sum = b.op(Op::Add, &[sum, ranges[i % ranges.len()]]);
+        }
+        let (x, zero, value) = (b.out(0, I32, &[1]), b.int(0), b.cast(I32, sum));
+        let store = b.set(x, &[zero], value);
+        let end = b.end(&[vec![store], ranges].concat());
+        b.sink(end)
+    });
+    assert!(nest < SOON, "{nest:?}");
+}
+
+#[test]
+fn many_ranges_take_little_time() {
+    let wide = time(|b| {
+        let (x, value) = (b.out(0, F32, &[1]), b.f32(1.0));
+        let zero = b.int(0);
+        let ranges: Vec<Id> = (0..50_000).map(|i| b.range(i, Loop, 2)).collect();
+        let sum = ranges.iter().fold(zero, |sum, &r| b.op(Op::Add, &[sum, r]));
+        let store = b.set(x, &[sum], value);
+        let end = b.end(&[vec![store], ranges].concat());
+        b.sink(end)
+    });
+    assert!(wide < SOON, "{wide:?}");
 }

@@ -47,10 +47,7 @@ impl Builder {
     }
 
     pub(crate) fn stmt(&mut self, stmt: Stmt) {
-        self.bodies
-            .last_mut()
-            .expect("there is an open body")
-            .push(stmt);
+        self.bodies.last_mut().expect("there is an open body").push(stmt);
     }
 
     pub(crate) fn define(&mut self, dtype: DType, expr: Expr) -> Value {
@@ -79,13 +76,7 @@ impl Builder {
 
     pub(crate) fn load(&mut self, dtype: DType, storage: Storage, offset: Value) -> Value {
         let address = Address { storage, offset };
-        self.define(
-            dtype,
-            Expr::Load {
-                address,
-                gate: None,
-            },
-        )
+        self.define(dtype, Expr::Load { address, gate: None })
     }
 
     pub(crate) fn gated(
@@ -159,10 +150,8 @@ pub(crate) fn scatter(n: u64, d: u64, v: u64) -> Program {
         let token = b.alu(Op::Cast, DType::I64, &[token]);
         let token = b.alu(Op::Max, DType::I64, &[token, zero]);
         let token = b.alu(Op::Min, DType::I64, &[token, last]);
-        let (from, to) = (
-            b.alu(Op::Mul, DType::I64, &[i, d]),
-            b.alu(Op::Mul, DType::I64, &[token, d]),
-        );
+        let (from, to) =
+            (b.alu(Op::Mul, DType::I64, &[i, d]), b.alu(Op::Mul, DType::I64, &[token, d]));
         b.repeat(zero, d, |b, j| {
             let from = b.alu(Op::Add, DType::I64, &[from, j]);
             let to = b.alu(Op::Add, DType::I64, &[to, j]);

@@ -13,13 +13,8 @@ pub fn drop_unit_ranges(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Low
         Op::End | Op::After => {
             let source = node.src[0];
             let mut first = true;
-            node.src
-                .retain(|s| std::mem::take(&mut first) || graph[*s].op != Op::Const);
-            if node.src.len() == 1 {
-                source
-            } else {
-                graph.intern(node)
-            }
+            node.src.retain(|s| std::mem::take(&mut first) || graph[*s].op != Op::Const);
+            if node.src.len() == 1 { source } else { graph.intern(node) }
         }
         _ => graph.intern(node),
     }))

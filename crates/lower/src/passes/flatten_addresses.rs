@@ -5,7 +5,7 @@ use crate::error::LowerError;
 
 /// Replaces every address by the PARAM or BUFFER itself and one flat, row-major index.
 ///
-/// A RESHAPE keeps the flat index, so views vanish with it. Takes and keeps `Phase::Lowered`;
+/// A RESHAPE keeps the flat index, so views vanish with it. Takes `Phase::Placed`, leaves `Phase::Lowered`;
 /// afterwards no RESHAPE is reachable and each INDEX has one index. Never fails.
 pub fn flatten_addresses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
     Ok(graph.rebuild(root, |graph, _, node| {
@@ -13,10 +13,8 @@ pub fn flatten_addresses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lo
             return graph.intern(node);
         }
         let (base, deps) = base_and_deps(graph, node.src[0]);
-        let view: Sources = graph
-            .shape(node.src[0])
-            .expect("the verifier rejects an index of no view")
-            .into();
+        let view: Sources =
+            graph.shape(node.src[0]).expect("the verifier rejects an index of no view").into();
         let mut flat = graph.index(0);
         for (&i, &length) in node.src[1..].iter().zip(&view) {
             let scaled = graph.op(Op::Mul, &[flat, length]);

@@ -41,17 +41,8 @@ pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lower
             }
         }
         node.arg = match node.arg {
-            Arg::Access(access) => Arg::Access(Access {
-                inbounds: true,
-                ..access
-            }),
-            Arg::Custom(custom, access) => Arg::Custom(
-                custom,
-                Access {
-                    inbounds: true,
-                    ..access
-                },
-            ),
+            Arg::Access(access) => Arg::Access(Access { inbounds: true, ..access }),
+            Arg::Custom(custom, access) => Arg::Custom(custom, Access { inbounds: true, ..access }),
             arg => arg,
         };
         graph.intern(node)

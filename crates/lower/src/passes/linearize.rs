@@ -16,15 +16,20 @@ use crate::program::{
 /// around them at the END's own place; so whatever a node depends on stands before it, in its block
 /// or in one around it.
 ///
+/// `params` are the PARAMs of the kernel as written, by slot: one that a pass has made needless is
+/// still an argument.
+///
 /// # Errors
 ///
 /// `NotConstant` for an axis length or an extent of the launch that is no constant.
-pub fn linearize(graph: &Graph, root: Id, caps: &Caps) -> Result<Program, LowerError> {
+pub fn linearize(
+    graph: &Graph,
+    root: Id,
+    params: &[Id],
+    caps: &Caps,
+) -> Result<Program, LowerError> {
     let launch = match caps.grid {
-        Some(_) => Launch::Grid {
-            grid: [1; 3],
-            block: [1; 3],
-        },
+        Some(_) => Launch::Grid { grid: [1; 3], block: [1; 3] },
         None => Launch::Range { extent: 1 },
     };
     let Arg::Sink(name) = &graph[root].arg else {
@@ -48,7 +53,7 @@ pub fn linearize(graph: &Graph, root: Id, caps: &Caps) -> Result<Program, LowerE
         values: HashMap::new(),
         blocks: HashMap::new(),
     };
-    lin.place_storage(root)?;
+    lin.place_storage(root, params)?;
     for n in graph.reachable(root) {
         lin.place(n)?;
     }
@@ -69,19 +74,16 @@ struct Linearizer<'g> {
 
 impl Linearizer<'_> {
     /// Lists the PARAMs by slot and the BUFFERs in id order.
-    fn place_storage(&mut self, root: Id) -> Result<(), LowerError> {
-        for n in self.graph.params(root) {
+    fn place_storage(&mut self, root: Id, params: &[Id]) -> Result<(), LowerError> {
+        for &n in params {
             let node = &self.graph[n];
             let Arg::Param(param) = &node.arg else {
                 unreachable!("the verifier rejects a param without a slot")
             };
-            let lengths = node
-                .src
-                .iter()
-                .map(|&dim| self.constant(n, dim, "the length of an axis"));
+            let lengths =
+                node.src.iter().map(|&dim| self.constant(n, dim, "the length of an axis"));
             let shape = lengths.collect::<Result<Vec<u64>, LowerError>>()?;
-            self.storage
-                .insert(n, Storage::Param(self.program.params.len()));
+            self.storage.insert(n, Storage::Param(self.program.params.len()));
             self.program.params.push(ProgramParam {
                 name: param.name.to_string(),
                 dtype: node.dtype,
@@ -92,17 +94,11 @@ impl Linearizer<'_> {
         for n in self.graph.reachable(root) {
             let node = &self.graph[n];
             if node.op == Op::Buffer {
-                let lengths = node
-                    .src
-                    .iter()
-                    .map(|&dim| self.constant(n, dim, "the length of an axis"));
+                let lengths =
+                    node.src.iter().map(|&dim| self.constant(n, dim, "the length of an axis"));
                 let len = lengths.product::<Result<u64, LowerError>>()?;
-                self.storage
-                    .insert(n, Storage::Register(self.program.registers.len()));
-                self.program.registers.push(Register {
-                    dtype: node.dtype,
-                    len,
-                });
+                self.storage.insert(n, Storage::Register(self.program.registers.len()));
+                self.program.registers.push(Register { dtype: node.dtype, len });
             }
         }
         Ok(())
@@ -136,9 +132,8 @@ impl Linearizer<'_> {
             Op::Const => {
                 // The lengths of axes are no values of the program.
                 if node.dtype != DType::Index {
-                    let value = node
-                        .constant()
-                        .expect("the verifier rejects a const without a value");
+                    let value =
+                        node.constant().expect("the verifier rejects a const without a value");
                     self.define(n, Expr::Const(value));
                 }
             }
@@ -183,14 +178,7 @@ impl Linearizer<'_> {
             | Op::Cast => {
                 let args = node.src.iter().map(|s| self.values[s]).collect();
                 let exact = self.bounds.is_exact(graph, n);
-                self.define(
-                    n,
-                    Expr::Alu {
-                        op: node.op,
-                        args,
-                        exact,
-                    },
-                );
+                self.define(n, Expr::Alu { op: node.op, args, exact });
             }
         }
         Ok(())
@@ -217,17 +205,11 @@ impl Linearizer<'_> {
             } else {
                 let dtype = graph[r].dtype;
                 let zero = self.program.values.insert(dtype);
-                let stmt = Stmt::Let {
-                    value: zero,
-                    expr: Expr::Const(Const::zero(dtype)),
-                };
+                let stmt = Stmt::Let { value: zero, expr: Expr::Const(Const::zero(dtype)) };
                 self.blocks.entry(around.clone()).or_default().push(stmt);
                 (zero, self.values[&bound])
             };
-            self.blocks
-                .entry(around.clone())
-                .or_default()
-                .push(Stmt::For { var, lo, hi, body });
+            self.blocks.entry(around.clone()).or_default().push(Stmt::For { var, lo, hi, body });
         }
         Ok(())
     }
@@ -251,10 +233,7 @@ impl Linearizer<'_> {
                 let limit = u64::from(u32::MAX);
                 let items = u32::try_from(extent).map_err(|_| LowerError {
                     node: self.graph.origin(n),
-                    kind: LowerErrorKind::BlockTooLarge {
-                        items: extent.into(),
-                        limit,
-                    },
+                    kind: LowerErrorKind::BlockTooLarge { items: extent.into(), limit },
                 })?;
                 block[usize::from(dim)] = items;
                 LaunchIndex::Item(dim)
@@ -265,10 +244,7 @@ impl Linearizer<'_> {
     /// Appends `stmt` to the block of `n`, under its gate.
     fn effect(&mut self, n: Id, stmt: Stmt) {
         let stmt = match self.graph[n].gate() {
-            Some(gate) => Stmt::If {
-                cond: self.values[&gate],
-                body: vec![stmt],
-            },
+            Some(gate) => Stmt::If { cond: self.values[&gate], body: vec![stmt] },
             None => stmt,
         };
         self.push(n, stmt);
@@ -283,31 +259,19 @@ impl Linearizer<'_> {
     /// A zero of `dtype` in the block of `n`.
     fn zero(&mut self, n: Id, dtype: DType) -> Value {
         let value = self.program.values.insert(dtype);
-        self.push(
-            n,
-            Stmt::Let {
-                value,
-                expr: Expr::Const(Const::zero(dtype)),
-            },
-        );
+        self.push(n, Stmt::Let { value, expr: Expr::Const(Const::zero(dtype)) });
         value
     }
 
     fn launch_index(&mut self, around: &Ranges, index: LaunchIndex) -> Value {
         let value = self.program.values.insert(DType::I64);
-        let stmt = Stmt::Let {
-            value,
-            expr: Expr::Launch(index),
-        };
+        let stmt = Stmt::Let { value, expr: Expr::Launch(index) };
         self.blocks.entry(around.clone()).or_default().push(stmt);
         value
     }
 
     fn push(&mut self, n: Id, stmt: Stmt) {
-        self.blocks
-            .entry(self.order.nest(n))
-            .or_default()
-            .push(stmt);
+        self.blocks.entry(self.order.nest(n)).or_default().push(stmt);
     }
 
     fn address(&self, n: Id) -> Address {
@@ -315,28 +279,16 @@ impl Linearizer<'_> {
         while self.graph[n].op == Op::After {
             n = self.graph[n].src[0];
         }
-        let storage = self
-            .graph
-            .storage(n)
-            .expect("the verifier rejects an address of no buffer");
-        Address {
-            storage: self.storage[&storage],
-            offset: self.values[&self.graph[n].src[1]],
-        }
+        let storage = self.graph.storage(n).expect("the verifier rejects an address of no buffer");
+        Address { storage: self.storage[&storage], offset: self.values[&self.graph[n].src[1]] }
     }
 
     /// The value of `dim`, a constant.
     fn constant(&self, n: Id, dim: Id, what: &'static str) -> Result<u64, LowerError> {
-        let value = self
-            .graph
-            .as_int(dim)
-            .and_then(|value| u64::try_from(value.max(0)).ok());
+        let value = self.graph.as_int(dim).and_then(|value| u64::try_from(value.max(0)).ok());
         value.ok_or_else(|| LowerError {
             node: self.graph.origin(n),
-            kind: LowerErrorKind::NotConstant {
-                what,
-                found: self.graph.origin(dim),
-            },
+            kind: LowerErrorKind::NotConstant { what, found: self.graph.origin(dim) },
         })
     }
 }

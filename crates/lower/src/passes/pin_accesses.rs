@@ -24,15 +24,8 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
     let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
     Ok(graph.rebuild(root, |graph, old, mut node| {
         let addresses = node.addresses();
-        if addresses
-            .iter()
-            .any(|&a| graph.storage(a).is_some_and(|s| written.contains(&s)))
-        {
-            let ranges: Ranges = regions
-                .open(old)
-                .iter()
-                .filter_map(|r| new[r.index()])
-                .collect();
+        if addresses.iter().any(|&a| graph.storage(a).is_some_and(|s| written.contains(&s))) {
+            let ranges: Ranges = regions.open(old).iter().filter_map(|r| new[r.index()]).collect();
             for s in node.src.iter_mut().filter(|s| addresses.contains(s)) {
                 *s = pin(graph, *s, &ranges);
             }
@@ -49,9 +42,7 @@ fn pin(graph: &mut Graph, address: Id, ranges: &[Id]) -> Id {
         return address;
     }
     let mut node = graph[address].clone();
-    let after: Sources = std::iter::once(node.src[0])
-        .chain(ranges.iter().copied())
-        .collect();
+    let after: Sources = std::iter::once(node.src[0]).chain(ranges.iter().copied()).collect();
     node.src[0] = graph.op(Op::After, &after);
     graph.intern(node)
 }

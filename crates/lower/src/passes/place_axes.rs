@@ -14,7 +14,7 @@ use crate::error::{LowerError, LowerErrorKind};
 /// Without a grid, the outermost parallel range around the whole kernel becomes THREAD. What is
 /// left becomes LOOP: ascending is one of the orders that a parallel range allows.
 ///
-/// Takes `Phase::Built` with explicit regions, leaves `Phase::Lowered`; afterwards the only axis
+/// Takes `Phase::Built` with explicit regions, leaves `Phase::Placed`; afterwards the only axis
 /// types are THREAD and LOOP.
 ///
 /// # Errors
@@ -31,12 +31,7 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
     let effects_missing = |order: &Order, n: Id| -> Vec<Id> {
         let open = order.regions().open(n);
         let special = |r: &&Id| matches!(places.get(r), Some(Place::Special(_)));
-        parallel
-            .iter()
-            .filter(special)
-            .filter(|r| !open.contains(r))
-            .copied()
-            .collect()
+        parallel.iter().filter(special).filter(|r| !open.contains(r)).copied().collect()
     };
     let mut new: HashMap<Id, Id> = HashMap::new();
     Ok(graph.rebuild(root, |graph, old, mut node| {
@@ -47,11 +42,7 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
                 ),
                 place => {
                     let thread = matches!(place, Some(Place::Thread));
-                    let kind = if thread {
-                        AxisType::Thread
-                    } else {
-                        AxisType::Loop
-                    };
+                    let kind = if thread { AxisType::Thread } else { AxisType::Loop };
                     let Some(Axis { number, .. }) = node.axis() else {
                         unreachable!("the verifier rejects a range without an axis")
                     };
@@ -61,18 +52,12 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
             Op::End => {
                 let source = node.src[0];
                 node.src.retain(|s| graph[*s].op != Op::Special);
-                if node.src.len() == 1 {
-                    source
-                } else {
-                    graph.intern(node)
-                }
+                if node.src.len() == 1 { source } else { graph.intern(node) }
             }
             _ if node.is_effect() => {
                 for r in effects_missing(&order, old) {
-                    let special = new
-                        .get(&r)
-                        .copied()
-                        .unwrap_or_else(|| special_of(graph, r, &places));
+                    let special =
+                        new.get(&r).copied().unwrap_or_else(|| special_of(graph, r, &places));
                     let zero = graph.constant(DType::Index, Const::Int(0));
                     let test = graph.op(Op::CmpEq, &[special, zero]);
                     add_gate(graph, &mut node, test);
@@ -109,31 +94,20 @@ fn grid_places(
     parallel: &[Id],
     limits: &GridLimits,
 ) -> Result<HashMap<Id, Place>, LowerError> {
-    let error = |kind| LowerError {
-        node: graph.origin(root),
-        kind,
-    };
+    let error = |kind| LowerError { node: graph.origin(root), kind };
     let extent = |r: Id| -> Result<u64, LowerError> {
         let bound = graph[r].src[0];
         let kind = LowerErrorKind::NotConstant {
             what: "the bound of a parallel range",
             found: graph.origin(bound),
         };
-        let value = graph
-            .as_int(bound)
-            .and_then(|n| u64::try_from(n.max(0)).ok());
-        value.ok_or(LowerError {
-            node: graph.origin(r),
-            kind,
-        })
+        let value = graph.as_int(bound).and_then(|n| u64::try_from(n.max(0)).ok());
+        value.ok_or(LowerError { node: graph.origin(r), kind })
     };
     let mut places = HashMap::new();
     let mut total: u128 = 1;
     let mut dim = 0;
-    for &r in parallel
-        .iter()
-        .filter(|&&r| graph.axis(r).kind == AxisType::Global)
-    {
+    for &r in parallel.iter().filter(|&&r| graph.axis(r).kind == AxisType::Global) {
         let Some(&limit) = limits.blocks.get(dim) else {
             break;
         };
@@ -144,19 +118,13 @@ fn grid_places(
         }
     }
     let mut items: u128 = 1;
-    let locals = parallel
-        .iter()
-        .rev()
-        .filter(|&&r| graph.axis(r).kind == AxisType::Local);
+    let locals = parallel.iter().rev().filter(|&&r| graph.axis(r).kind == AxisType::Local);
     for (dim, &r) in locals.take(3).enumerate() {
         places.insert(r, Place::Special(Special::Item(dim as u8)));
         items *= u128::from(extent(r)?);
     }
     if items > u128::from(limits.block_items) {
-        return Err(error(LowerErrorKind::BlockTooLarge {
-            items,
-            limit: limits.block_items,
-        }));
+        return Err(error(LowerErrorKind::BlockTooLarge { items, limit: limits.block_items }));
     }
     if total * items > u128::from(limits.total_items) {
         return Err(error(LowerErrorKind::GridTooLarge {
@@ -171,13 +139,8 @@ fn grid_places(
 fn thread_place(graph: &Graph, order: &Order, root: Id, parallel: &[Id]) -> HashMap<Id, Place> {
     let outermost = parallel.first().copied().filter(|&r| order.rank(r) == 0);
     let around_all = outermost.filter(|r| {
-        let effects = graph
-            .reachable(root)
-            .into_iter()
-            .filter(|&n| graph[n].is_effect());
-        effects
-            .into_iter()
-            .all(|n| order.regions().open(n).contains(r))
+        let effects = graph.reachable(root).into_iter().filter(|&n| graph[n].is_effect());
+        effects.into_iter().all(|n| order.regions().open(n).contains(r))
     });
     around_all.into_iter().map(|r| (r, Place::Thread)).collect()
 }

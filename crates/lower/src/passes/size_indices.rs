@@ -38,12 +38,7 @@ pub fn size_indices(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lowe
         if !(node.op.is_arithmetic() || matches!(node.op, Op::Range | Op::Special)) {
             return graph.intern(node);
         }
-        let Some(wide) = sources
-            .iter()
-            .filter_map(|&s| width(s))
-            .chain(width(old))
-            .max()
-        else {
+        let Some(wide) = sources.iter().filter_map(|&s| width(s)).chain(width(old)).max() else {
             return graph.intern(node);
         };
         for (s, &before) in node.src.iter_mut().zip(&sources) {
@@ -53,10 +48,7 @@ pub fn size_indices(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lowe
         }
         match width(old) {
             Some(own) => {
-                let n = graph.intern(Node {
-                    dtype: wide,
-                    ..node
-                });
+                let n = graph.intern(Node { dtype: wide, ..node });
                 at_width(graph, n, own)
             }
             None => graph.intern(node),
@@ -76,24 +68,13 @@ fn widths(graph: &Graph, root: Id, caps: &Caps) -> Result<Vec<Option<DType>>, Lo
         let interval = bounds.get(graph, n);
         let fits = |dtype| interval.within(Interval::of(dtype));
         if !fits(DType::I64) {
-            let kind = LowerErrorKind::IndexTooWide {
-                lo: interval.lo,
-                hi: interval.hi,
-            };
-            return Err(LowerError {
-                node: graph.origin(n),
-                kind,
-            });
+            let kind = LowerErrorKind::IndexTooWide { lo: interval.lo, hi: interval.hi };
+            return Err(LowerError { node: graph.origin(n), kind });
         }
         // A slice of the outermost range is handed over as 64-bit numbers.
-        let thread = node
-            .axis()
-            .is_some_and(|axis| axis.kind == AxisType::Thread);
-        let own = if caps.narrow_index && fits(DType::I32) && !thread {
-            DType::I32
-        } else {
-            DType::I64
-        };
+        let thread = node.axis().is_some_and(|axis| axis.kind == AxisType::Thread);
+        let own =
+            if caps.narrow_index && fits(DType::I32) && !thread { DType::I32 } else { DType::I64 };
         // A loop variable is compared with its bound.
         let bound = matches!(node.op, Op::Range | Op::Special)
             .then(|| widths[node.src[0].index()])

@@ -22,11 +22,7 @@ pub fn split_ranges(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
 /// The first END that closes a range which an earlier one closed too, with that range.
 fn second_binder(graph: &Graph, root: Id) -> Option<(Id, Id)> {
     let mut binder: HashMap<Id, Id> = HashMap::new();
-    for n in graph
-        .reachable(root)
-        .into_iter()
-        .filter(|&n| graph[n].op == Op::End)
-    {
+    for n in graph.reachable(root).into_iter().filter(|&n| graph[n].op == Op::End) {
         for &r in &graph[n].src[1..] {
             if *binder.entry(r).or_insert(n) != n {
                 return Some((n, r));
@@ -38,16 +34,10 @@ fn second_binder(graph: &Graph, root: Id) -> Option<(Id, Id)> {
 
 /// A range like `range` with the least axis number that is free.
 fn fresh_range(graph: &mut Graph, root: Id, range: Id) -> Id {
-    let axes = graph
-        .reachable(root)
-        .into_iter()
-        .filter_map(|n| graph[n].axis());
+    let axes = graph.reachable(root).into_iter().filter_map(|n| graph[n].axis());
     let number = axes.map(|axis| axis.number + 1).max().unwrap_or(0);
     let mut node = graph[range].clone();
-    node.arg = Arg::Range(Axis {
-        number,
-        ..graph.axis(range)
-    });
+    node.arg = Arg::Range(Axis { number, ..graph.axis(range) });
     graph.intern(node)
 }
 
@@ -67,11 +57,10 @@ fn rename(graph: &mut Graph, root: Id, end: Id, range: Id, fresh: Id) -> Id {
         renamed.insert(n, id);
     }
     let replacement = renamed[&end];
-    graph.rebuild(root, |graph, old, node| {
-        if old == end {
-            replacement
-        } else {
-            graph.intern(node)
-        }
-    })
+    graph.rebuild(
+        root,
+        |graph, old, node| {
+            if old == end { replacement } else { graph.intern(node) }
+        },
+    )
 }

@@ -13,11 +13,16 @@
 //! - Floats are neither reassociated nor contracted; integer arithmetic wraps, and where
 //!   [`Expr::Alu::exact`] is set it is proved not to.
 
+mod display;
+mod validate;
+
 use std::fmt;
 
 use slotmap::{SlotMap, new_key_type};
 use smallvec::SmallVec;
 use uop::{AtomicOp, Const, DType, Op};
+
+pub use validate::{Place, ProgramError, ProgramErrors};
 
 new_key_type! {
     /// A value of one [`Program`].
@@ -66,7 +71,8 @@ impl ProgramParam {
     }
 }
 
-/// Storage of one work-item: a small array, undefined at first.
+/// Storage of one work-item: a small array, zero at first. (Reading it before writing it is an error
+/// of the kernel, which only the interpreter reports; here it is harmless.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {
     /// The type of its elements.

@@ -42,24 +42,16 @@ impl Affine {
     }
 
     fn constant(constant: i128) -> Affine {
-        Affine {
-            constant,
-            terms: Vec::new(),
-        }
+        Affine { constant, terms: Vec::new() }
     }
 
     fn atom(n: Id) -> Affine {
-        Affine {
-            constant: 0,
-            terms: vec![(n, 1)],
-        }
+        Affine { constant: 0, terms: vec![(n, 1)] }
     }
 
     /// `self + factor · other`; `None` if that leaves 128 bits.
     pub fn plus(&self, other: &Affine, factor: i128) -> Option<Affine> {
-        let constant = self
-            .constant
-            .checked_add(other.constant.checked_mul(factor)?)?;
+        let constant = self.constant.checked_add(other.constant.checked_mul(factor)?)?;
         let mut terms = self.terms.clone();
         for &(atom, c) in &other.terms {
             let c = c.checked_mul(factor)?;

@@ -53,12 +53,7 @@ pub fn missing(
             let (below, above) = (within.lo < 0, within.hi >= least);
             if below || above {
                 refute(graph, bounds, order, access, (axis, length, i))?;
-                missing.push(Missing {
-                    address,
-                    axis,
-                    below,
-                    above,
-                });
+                missing.push(Missing { address, axis, below, above });
             }
         }
     }

@@ -18,10 +18,7 @@ const SEARCH_LIMIT: usize = 4096;
 fn corners(graph: &Graph, bounds: &mut Bounds, ranges: &[Id]) -> Option<Vec<Vec<i128>>> {
     let mut points = vec![Vec::new()];
     for &r in ranges {
-        let extent = bounds
-            .get(graph, graph[r].src[0])
-            .single()
-            .filter(|&extent| extent > 0)?;
+        let extent = bounds.get(graph, graph[r].src[0]).single().filter(|&extent| extent > 0)?;
         let mut values = vec![0, 1, extent - 1];
         values.retain(|&v| v < extent);
         values.dedup();
@@ -29,9 +26,7 @@ fn corners(graph: &Graph, bounds: &mut Bounds, ranges: &[Id]) -> Option<Vec<Vec<
             return None;
         }
         let longer = points.iter().flat_map(|point| {
-            values
-                .iter()
-                .map(move |&v| point.iter().copied().chain([v]).collect::<Vec<i128>>())
+            values.iter().map(move |&v| point.iter().copied().chain([v]).collect::<Vec<i128>>())
         });
         points = longer.collect();
     }
@@ -41,11 +36,8 @@ fn corners(graph: &Graph, bounds: &mut Bounds, ranges: &[Id]) -> Option<Vec<Vec<
 /// The value of the integer or boolean `n` where the ranges have the values of `point`, if it
 /// follows from them alone.
 fn value_at(graph: &Graph, bounds: &Bounds, ranges: &[Id], point: &[i128], n: Id) -> Option<i128> {
-    let facts: uop::bounds::Facts = ranges
-        .iter()
-        .zip(point)
-        .map(|(&r, &v)| (r, uop::Interval::exactly(v)))
-        .collect();
+    let facts: uop::bounds::Facts =
+        ranges.iter().zip(point).map(|(&r, &v)| (r, uop::Interval::exactly(v))).collect();
     bounds.given(graph, &facts, n).single()
 }
 
@@ -64,12 +56,7 @@ fn open_at(
 fn describe(graph: &Graph, order: &Order, ranges: &[Id], point: &[i128]) -> Point {
     let mut pairs: Vec<(Id, i128)> = ranges.iter().copied().zip(point.iter().copied()).collect();
     pairs.sort_by_key(|&(r, _)| (order.rank(r), r));
-    Point(
-        pairs
-            .into_iter()
-            .map(|(r, v)| (graph.origin(r), v))
-            .collect(),
-    )
+    Point(pairs.into_iter().map(|(r, v)| (graph.origin(r), v)).collect())
 }
 
 /// The name of a buffer for a message: that of a PARAM, or of a node.

@@ -25,32 +25,15 @@ pub fn check(graph: &Graph, root: Id) -> Result<(), LowerError> {
     let accesses: Vec<Access> = graph
         .reachable(root)
         .into_iter()
-        .flat_map(|n| {
-            graph[n]
-                .addresses()
-                .into_iter()
-                .map(move |address| (n, address))
-        })
+        .flat_map(|n| graph[n].addresses().into_iter().map(move |address| (n, address)))
         .filter_map(|(node, address)| {
             let storage = graph.storage(address)?;
-            Some(Access {
-                node,
-                address,
-                storage,
-            })
+            Some(Access { node, address, storage })
         })
         .collect();
-    let written: BTreeSet<Id> = accesses
-        .iter()
-        .filter(|a| graph[a.node].is_effect())
-        .map(|a| a.storage)
-        .collect();
-    let mut prover = Prover {
-        graph,
-        order: &order,
-        bounds: Bounds::new(),
-        written: &written,
-    };
+    let written: BTreeSet<Id> =
+        accesses.iter().filter(|a| graph[a.node].is_effect()).map(|a| a.storage).collect();
+    let mut prover = Prover { graph, order: &order, bounds: Bounds::new(), written: &written };
     for (i, a) in accesses.iter().enumerate() {
         for b in &accesses[i..] {
             if a.storage == b.storage && conflict(graph, a.node, b.node) {
@@ -71,11 +54,7 @@ struct Access {
 /// Whether the two would have to be ordered if they met: not both read, and not both the same
 /// atomic on the same dtype. A waiver of either settles it.
 fn conflict(graph: &Graph, a: Id, b: Id) -> bool {
-    let waived = |n: Id| {
-        graph[n]
-            .access()
-            .is_some_and(|access| access.assume_disjoint)
-    };
+    let waived = |n: Id| graph[n].access().is_some_and(|access| access.assume_disjoint);
     let atomic = |n: Id| match &graph[n].arg {
         Arg::Custom(custom @ Custom::Atomic { dtype, .. }, _) => {
             let Effect::Atomic(op) = custom.contract().effect;
@@ -118,16 +97,9 @@ impl Prover<'_> {
             return Ok(());
         }
         let only_one = |r: &Id| !shared.contains(r);
-        let all_agree = left
-            .iter()
-            .chain(right)
-            .filter(|r| parallel(r))
-            .all(|r| forced.contains(r))
-            && !left
-                .iter()
-                .chain(right)
-                .filter(|r| parallel(r))
-                .any(only_one);
+        let all_agree =
+            left.iter().chain(right).filter(|r| parallel(r)).all(|r| forced.contains(r))
+                && !left.iter().chain(right).filter(|r| parallel(r)).any(only_one);
         if all_agree {
             let edge = a.node == b.node
                 || self.order.reaches(a.node, b.node)
@@ -151,9 +123,7 @@ impl Prover<'_> {
         let (view, other) = (graph.shape(a.address)?, graph.shape(b.address)?);
         let indices = |access: &Access| {
             let address = self.index_of(access.address);
-            let forms = graph[address].src[1..]
-                .iter()
-                .map(|&i| Affine::of(graph, i));
+            let forms = graph[address].src[1..].iter().map(|&i| Affine::of(graph, i));
             forms.collect::<Option<Vec<Affine>>>()
         };
         let (left, right) = (indices(a)?, indices(b)?);
@@ -206,22 +176,13 @@ impl Prover<'_> {
         shared: &[Id],
         equal: &Equal,
     ) -> Option<Equation> {
-        let mut equation = Equation {
-            constant: left.constant.checked_sub(right.constant)?,
-            unknowns: Vec::new(),
-        };
+        let mut equation =
+            Equation { constant: left.constant.checked_sub(right.constant)?, unknowns: Vec::new() };
         let coefficient = |form: &Affine, atom: Id| {
-            form.terms
-                .iter()
-                .find(|(a, _)| *a == atom)
-                .map_or(0, |&(_, c)| c)
+            form.terms.iter().find(|(a, _)| *a == atom).map_or(0, |&(_, c)| c)
         };
-        let atoms: BTreeSet<Id> = left
-            .terms
-            .iter()
-            .chain(&right.terms)
-            .map(|&(atom, _)| atom)
-            .collect();
+        let atoms: BTreeSet<Id> =
+            left.terms.iter().chain(&right.terms).map(|&(atom, _)| atom).collect();
         for atom in atoms {
             let (c, d) = (coefficient(left, atom), coefficient(right, atom));
             let range = self.bounds.get(self.graph, atom);
@@ -246,16 +207,10 @@ impl Prover<'_> {
     /// Whether `atom` has one value at any two instances that agree on `equal`.
     fn agrees(&self, atom: Id, equal: &Equal) -> bool {
         let fixed = |n: Id| {
-            let storage = self
-                .graph
-                .storage(self.graph[n].src.first().copied().unwrap_or(n));
+            let storage = self.graph.storage(self.graph[n].src.first().copied().unwrap_or(n));
             self.graph[n].op != Op::Load || storage.is_some_and(|s| !self.written.contains(&s))
         };
-        self.order
-            .regions()
-            .open(atom)
-            .iter()
-            .all(|r| equal.contains(r))
+        self.order.regions().open(atom).iter().all(|r| equal.contains(r))
             && self.graph.reachable(atom).into_iter().all(fixed)
     }
 
@@ -285,9 +240,7 @@ impl Prover<'_> {
         let data = [a, b].into_iter().find_map(|access| {
             let index = self.index_of(access.address);
             let indices = graph[index].src[1..].iter();
-            indices
-                .flat_map(|&i| graph.reachable(i))
-                .find(|&n| graph[n].op == Op::Load)
+            indices.flat_map(|&i| graph.reachable(i)).find(|&n| graph[n].op == Op::Load)
         });
         LowerError {
             node: graph.origin(a.node),
@@ -313,9 +266,7 @@ impl Prover<'_> {
             if !open_at(graph, bounds, ranges, point, gate) {
                 return None;
             }
-            let values = indices
-                .iter()
-                .map(|&i| value_at(graph, bounds, ranges, point, i));
+            let values = indices.iter().map(|&i| value_at(graph, bounds, ranges, point, i));
             values.collect::<Option<Vec<i128>>>()
         };
         let mut found = Vec::new();
@@ -330,16 +281,8 @@ impl Prover<'_> {
             };
             for (v, other) in &found {
                 let same_instance = a.node == b.node && *v == w;
-                let (first, second) = (
-                    Instance {
-                        node: a.node,
-                        point: v,
-                    },
-                    Instance {
-                        node: b.node,
-                        point: &w,
-                    },
-                );
+                let (first, second) =
+                    (Instance { node: a.node, point: v }, Instance { node: b.node, point: &w });
                 if *other == element
                     && !same_instance
                     && self.order.relation(first, second) == Relation::Unordered
@@ -368,11 +311,7 @@ struct Unknown {
 impl Equation {
     fn add(&mut self, difference: Option<Id>, coefficient: i128, interval: Interval) {
         if coefficient != 0 {
-            self.unknowns.push(Unknown {
-                difference,
-                coefficient,
-                interval,
-            });
+            self.unknowns.push(Unknown { difference, coefficient, interval });
         }
     }
 
@@ -380,20 +319,14 @@ impl Equation {
     fn span<'a>(unknowns: impl Iterator<Item = &'a Unknown>) -> Interval {
         unknowns.fold(Interval::exactly(0), |sum, u| {
             let term = u.interval.scaled(u.coefficient);
-            Interval::new(
-                sum.lo.saturating_add(term.lo),
-                sum.hi.saturating_add(term.hi),
-            )
+            Interval::new(sum.lo.saturating_add(term.lo), sum.hi.saturating_add(term.hi))
         })
     }
 
     /// Whether the constant is out of reach, or no multiple of the coefficients' common divisor.
     fn has_no_solution(&self) -> bool {
         let span = Equation::span(self.unknowns.iter());
-        let gcd = self
-            .unknowns
-            .iter()
-            .fold(0u128, |g, u| gcd(g, u.coefficient.unsigned_abs()));
+        let gcd = self.unknowns.iter().fold(0u128, |g, u| gcd(g, u.coefficient.unsigned_abs()));
         let target = self.constant.unsigned_abs();
         span.lo > -self.constant || -self.constant > span.hi || (gcd > 0 && target % gcd != 0)
     }

@@ -1,0 +1,202 @@
+//! The text of a [`Program`], for reading: what `uopc emit --target program` prints.
+//!
+//! Values are numbered in the order of their definitions. An integer operation that may wrap says
+//! so; any other is [exact](super::Expr::Alu::exact).
+
+use std::fmt;
+
+use slotmap::SecondaryMap;
+use uop::{DType, Op};
+
+use super::{Address, Expr, Launch, Program, ProgramParam, Stmt, Storage, Value};
+
+/// What a walk over a body meets.
+pub(super) enum Step<'p> {
+    /// A statement; that of a loop or an `if` comes before those of its body.
+    Stmt(&'p Stmt),
+    /// The end of the body of the last statement whose body is open.
+    Close,
+}
+
+/// The statements of a body in textual order, without recursion.
+pub(super) struct Walk<'p> {
+    /// The rest of each open body and how many of its statements were met, outermost first.
+    stack: Vec<(&'p [Stmt], usize)>,
+}
+
+impl<'p> Walk<'p> {
+    pub(super) fn new(body: &'p [Stmt]) -> Walk<'p> {
+        Walk { stack: vec![(body, 0)] }
+    }
+
+    /// How many bodies are open around what was met last, the outermost included.
+    fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// The place of the statement that was met last: its position in each body, outermost first.
+    pub(super) fn path(&self, stmt: &Stmt) -> Vec<usize> {
+        let bodies = self.stack.len() - usize::from(body_of(stmt).is_some());
+        self.stack[..bodies].iter().map(|(_, met)| met - 1).collect()
+    }
+}
+
+impl<'p> Iterator for Walk<'p> {
+    type Item = Step<'p>;
+
+    fn next(&mut self) -> Option<Step<'p>> {
+        let (rest, met) = self.stack.last_mut()?;
+        let Some((stmt, after)) = rest.split_first() else {
+            self.stack.pop();
+            return (!self.stack.is_empty()).then_some(Step::Close);
+        };
+        (*rest, *met) = (after, *met + 1);
+        if let Some(body) = body_of(stmt) {
+            self.stack.push((body, 0));
+        }
+        Some(Step::Stmt(stmt))
+    }
+}
+
+fn body_of(stmt: &Stmt) -> Option<&[Stmt]> {
+    match stmt {
+        Stmt::For { body, .. } | Stmt::If { body, .. } => Some(body),
+        Stmt::Let { .. } | Stmt::Store { .. } | Stmt::Atomic { .. } => None,
+    }
+}
+
+/// The value that `stmt` defines.
+pub(super) fn defined_by(stmt: &Stmt) -> Option<Value> {
+    match *stmt {
+        Stmt::Let { value, .. } => Some(value),
+        Stmt::For { var, .. } => Some(var),
+        Stmt::If { .. } | Stmt::Store { .. } | Stmt::Atomic { .. } => None,
+    }
+}
+
+/// The number of each value, in the order of their definitions.
+pub(super) fn numbers(program: &Program) -> SecondaryMap<Value, usize> {
+    let mut numbers = SecondaryMap::new();
+    for step in Walk::new(&program.body) {
+        if let Step::Stmt(stmt) = step
+            && let Some(value) = defined_by(stmt)
+            && !numbers.contains_key(value)
+        {
+            numbers.insert(value, numbers.len());
+        }
+    }
+    numbers
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "program {}(", self.name)?;
+        for (i, param) in self.params.iter().enumerate() {
+            let ProgramParam { name, dtype, shape, mutable } = param;
+            let (comma, mutable) =
+                (if i > 0 { ", " } else { "" }, if *mutable { "mut " } else { "" });
+            write!(f, "{comma}{name}: {mutable}{dtype}{shape:?}")?;
+        }
+        writeln!(f, ")")?;
+        for (number, register) in self.registers.iter().enumerate() {
+            writeln!(f, "register reg.{number}: {}[{}]", register.dtype, register.len)?;
+        }
+        match self.launch {
+            Launch::Grid { grid, block } => writeln!(f, "launch grid {grid:?} block {block:?}")?,
+            Launch::Range { extent } => writeln!(f, "launch range {extent}")?,
+        }
+        let text = Text { program: self, numbers: numbers(self) };
+        let mut walk = Walk::new(&self.body);
+        while let Some(step) = walk.next() {
+            let depth = match &step {
+                Step::Stmt(stmt) => walk.path(stmt).len() - 1,
+                Step::Close => walk.depth() - 1,
+            };
+            write!(f, "{:width$}", "", width = 4 * depth)?;
+            match step {
+                Step::Close => writeln!(f, "}}")?,
+                // A guarded effect reads best on one line.
+                Step::Stmt(Stmt::If { cond, body }) if is_effect(body) => {
+                    writeln!(f, "if {} {{ {} }}", text.value(*cond), text.stmt(&body[0]))?;
+                    walk.by_ref().find(|step| matches!(step, Step::Close));
+                }
+                Step::Stmt(stmt) => writeln!(f, "{}", text.stmt(stmt))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether `body` is one effect.
+fn is_effect(body: &[Stmt]) -> bool {
+    matches!(body, [Stmt::Store { .. } | Stmt::Atomic { .. }])
+}
+
+struct Text<'p> {
+    program: &'p Program,
+    numbers: SecondaryMap<Value, usize>,
+}
+
+impl Text<'_> {
+    /// One line of text: `stmt`, up to its body.
+    fn stmt(&self, stmt: &Stmt) -> String {
+        match stmt {
+            Stmt::Let { value, expr } => {
+                format!("{} = {}", self.typed(*value), self.expr(*value, expr))
+            }
+            Stmt::For { var, lo, hi, .. } => {
+                format!("for {} in {}..{} {{", self.typed(*var), self.value(*lo), self.value(*hi))
+            }
+            Stmt::If { cond, .. } => format!("if {} {{", self.value(*cond)),
+            Stmt::Store { address, value } => {
+                format!("store {}, {}", self.address(*address), self.value(*value))
+            }
+            Stmt::Atomic { op, address, value } => {
+                format!("atomic {} {}, {}", op.name(), self.address(*address), self.value(*value))
+            }
+        }
+    }
+
+    fn expr(&self, value: Value, expr: &Expr) -> String {
+        match expr {
+            Expr::Const(value) => value.to_string(),
+            Expr::Launch(index) => index.to_string(),
+            Expr::Alu { op, args, exact } => {
+                let args: Vec<String> = args.iter().map(|&arg| self.value(arg)).collect();
+                let int = self.program.values.get(value).is_some_and(|dtype| dtype.is_int());
+                let wraps = int && may_wrap(*op) && !exact;
+                format!("{op}{} {}", if wraps { " wrapping" } else { "" }, args.join(", "))
+            }
+            Expr::Load { address, gate: None } => format!("load {}", self.address(*address)),
+            Expr::Load { address, gate: Some((gate, alt)) } => {
+                let (gate, alt) = (self.value(*gate), self.value(*alt));
+                format!("load {} if {gate} else {alt}", self.address(*address))
+            }
+        }
+    }
+
+    fn address(&self, address: Address) -> String {
+        let offset = self.value(address.offset);
+        match address.storage {
+            Storage::Register(number) => format!("reg.{number}[{offset}]"),
+            Storage::Param(slot) => match self.program.params.get(slot) {
+                Some(param) => format!("{}[{offset}]", param.name),
+                None => format!("param.{slot}[{offset}]"),
+            },
+        }
+    }
+
+    fn value(&self, value: Value) -> String {
+        self.numbers.get(value).map_or("v?".to_string(), |number| format!("v{number}"))
+    }
+
+    fn typed(&self, value: Value) -> String {
+        let dtype = self.program.values.get(value).copied().unwrap_or(DType::Void);
+        format!("{}: {dtype}", self.value(value))
+    }
+}
+
+/// Whether the integer result of `op` may leave its type.
+pub(super) fn may_wrap(op: Op) -> bool {
+    matches!(op, Op::Neg | Op::Add | Op::Sub | Op::Mul)
+}

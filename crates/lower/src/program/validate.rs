@@ -1,0 +1,364 @@
+use std::fmt;
+
+use slotmap::SecondaryMap;
+use thiserror::Error;
+use uop::{Arity, Custom, DType, Op};
+
+use super::display::{Step, Walk, defined_by, may_wrap, numbers};
+use super::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
+
+/// Everything that is wrong with a [`Program`], in the order of its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramErrors {
+    /// The violations; at least one.
+    pub errors: Vec<ProgramError>,
+}
+
+impl fmt::Display for ProgramErrors {
+    /// One violation per line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.errors.iter().enumerate() {
+            write!(f, "{}{error}", if i > 0 { "\n" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ProgramErrors {}
+
+/// One violation.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{place}: {message}")]
+pub struct ProgramError {
+    /// Where it is.
+    pub place: Place,
+    /// What it is; only for reading, since a program at fault is a fault of the compiler.
+    pub message: String,
+}
+
+/// A place in a [`Program`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The program as a whole.
+    Program,
+    /// The argument in this slot.
+    Param(usize),
+    /// The register buffer with this number.
+    Register(usize),
+    /// The definition of the value with this number, as the text of the program has it.
+    Value(usize),
+    /// The statement at this position in each of the bodies around it, outermost first.
+    Stmt(Vec<usize>),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Program => f.write_str("program"),
+            Place::Param(slot) => write!(f, "param {slot}"),
+            Place::Register(number) => write!(f, "reg.{number}"),
+            Place::Value(number) => write!(f, "v{number}"),
+            Place::Stmt(path) => {
+                let path: Vec<String> = path.iter().map(usize::to_string).collect();
+                write!(f, "statement {}", path.join("."))
+            }
+        }
+    }
+}
+
+impl Program {
+    /// Checks every invariant of [the module](super) that needs no proof.
+    ///
+    /// # Errors
+    ///
+    /// Every violation, in the order of the text.
+    pub fn validate(&self) -> Result<(), ProgramErrors> {
+        let mut validator = Validator {
+            program: self,
+            numbers: numbers(self),
+            seen: SecondaryMap::new(),
+            place: Place::Program,
+            errors: Vec::new(),
+        };
+        validator.head();
+        validator.body();
+        let errors = validator.errors;
+        if errors.is_empty() { Ok(()) } else { Err(ProgramErrors { errors }) }
+    }
+}
+
+struct Validator<'p> {
+    program: &'p Program,
+    numbers: SecondaryMap<Value, usize>,
+    /// Each value that was defined so far, and whether its block is still open.
+    seen: SecondaryMap<Value, bool>,
+    /// What is looked at.
+    place: Place,
+    errors: Vec<ProgramError>,
+}
+
+impl Validator<'_> {
+    fn error(&mut self, message: impl Into<String>) {
+        self.errors.push(ProgramError { place: self.place.clone(), message: message.into() });
+    }
+
+    fn head(&mut self) {
+        let program = self.program;
+        self.name(&program.name);
+        if let Launch::Grid { block, .. } = program.launch
+            && block.contains(&0)
+        {
+            self.error(format!(
+                "a block of {block:?} work-items, expected at least 1 per dimension"
+            ));
+        }
+        for (slot, param) in program.params.iter().enumerate() {
+            self.place = Place::Param(slot);
+            self.name(&param.name);
+            let same = |other: &super::ProgramParam| other.name == param.name;
+            if let Some(other) = program.params[..slot].iter().position(same) {
+                self.error(format!("the name {:?} is also that of param {other}", param.name));
+            }
+            self.buffer(param.dtype, &param.shape);
+        }
+        for (number, register) in program.registers.iter().enumerate() {
+            self.place = Place::Register(number);
+            self.buffer(register.dtype, &[register.len]);
+        }
+        self.place = Place::Program;
+        let undefined = program.values.keys().filter(|&value| !self.numbers.contains_key(value));
+        match undefined.count() {
+            0 => {}
+            undefined => self.error(format!("{undefined} values are never defined")),
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        let mut chars = name.chars();
+        let first = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+        if !(first && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')) {
+            self.error(format!("the name {name:?} is not an identifier"));
+        }
+    }
+
+    fn buffer(&mut self, dtype: DType, shape: &[u64]) {
+        let Some(size) = dtype.size() else {
+            return self.error(format!("elements of {dtype}, which has no size in memory"));
+        };
+        // Without the zeros, so that the strides of an empty buffer fit as well.
+        let mut lengths = shape.iter().filter(|&&length| length > 0);
+        let bytes = lengths.try_fold(size as u64, |bytes, &length| bytes.checked_mul(length));
+        if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
+            self.error(format!("more than {} bytes", i64::MAX));
+        }
+    }
+
+    fn body(&mut self) {
+        // What each open block defines.
+        let mut scopes: Vec<Vec<Value>> = vec![Vec::new()];
+        let mut walk = Walk::new(&self.program.body);
+        while let Some(step) = walk.next() {
+            let Step::Stmt(stmt) = step else {
+                for value in scopes.pop().unwrap_or_default() {
+                    self.seen.insert(value, false);
+                }
+                continue;
+            };
+            let defined = defined_by(stmt);
+            self.place = match defined.and_then(|value| self.numbers.get(value)) {
+                Some(&number) => Place::Value(number),
+                None => Place::Stmt(walk.path(stmt)),
+            };
+            self.stmt(stmt);
+            // The variable of a loop belongs to its body.
+            if matches!(stmt, Stmt::For { .. } | Stmt::If { .. }) {
+                scopes.push(Vec::new());
+            }
+            if let Some(value) = defined {
+                match self.program.values.get(value) {
+                    Some(DType::Bool | DType::I32 | DType::I64 | DType::F32) => {}
+                    dtype => self.error(format!("a value of {}", dtype.unwrap_or(&DType::Void))),
+                }
+                if self.seen.insert(value, true).is_some() {
+                    self.error("defined again; each value has one definition");
+                }
+                scopes.last_mut().expect("the body is open").push(value);
+            }
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Let { value, expr } => {
+                if let Some(&dtype) = self.program.values.get(*value) {
+                    self.expr(dtype, expr);
+                }
+            }
+            Stmt::For { var, lo, hi, .. } => {
+                let var = self.program.values.get(*var).copied();
+                for (role, value) in [("the first value", *lo), ("the end", *hi)] {
+                    let found = self.integer(role, value);
+                    if let (Some(found), Some(var)) = (found, var)
+                        && found != var
+                    {
+                        self.wrong(role, found, var.name());
+                    }
+                }
+            }
+            Stmt::If { cond, .. } => self.expect("the condition", *cond, DType::Bool),
+            Stmt::Store { address, value } => self.write(*address, *value),
+            Stmt::Atomic { op, address, value } => {
+                self.write(*address, *value);
+                if let Storage::Register(number) = address.storage {
+                    self.error(format!(
+                        "an atomic on reg.{number}, which belongs to one work-item"
+                    ));
+                }
+                if let Some(dtype) = self.element(address.storage)
+                    && !Custom::all(dtype).any(|known| known == Custom::Atomic { op: *op, dtype })
+                {
+                    self.error(format!("no atomic {} of {dtype}", op.name()));
+                }
+            }
+        }
+    }
+
+    fn expr(&mut self, dtype: DType, expr: &Expr) {
+        match expr {
+            Expr::Const(value) if !value.fits(dtype) => {
+                self.error(format!("{value} is not a value of {dtype}"))
+            }
+            Expr::Const(_) => {}
+            Expr::Launch(index) => {
+                let grid = matches!(self.program.launch, Launch::Grid { .. });
+                let (exists, narrow) = match *index {
+                    LaunchIndex::Block(dim) | LaunchIndex::Item(dim) => (grid && dim < 3, true),
+                    LaunchIndex::Begin | LaunchIndex::End => (!grid, false),
+                };
+                if !exists {
+                    self.error(format!("{index} does not exist in this launch"));
+                }
+                if !(dtype == DType::I64 || narrow && dtype == DType::I32) {
+                    self.wrong("the index", dtype, if narrow { "i32 or i64" } else { "i64" });
+                }
+            }
+            Expr::Alu { op, args, exact } => {
+                let found: Vec<_> = args.iter().map(|&arg| self.used("an operand", arg)).collect();
+                if *exact && !(dtype.is_int() && may_wrap(*op)) {
+                    self.error(format!("{op} of {dtype} is marked exact"));
+                }
+                if op.is_arithmetic() && !op.arity().admits(args.len()) {
+                    let (found, expected) = (Arity::Fixed(args.len()), op.arity());
+                    return self.error(format!("{op} has {found}, expected {expected}"));
+                }
+                let Some(operands) = found.into_iter().collect::<Option<Vec<DType>>>() else {
+                    return;
+                };
+                match result(*op, &operands, dtype) {
+                    None => self.error(format!("{op} does not work on {}", list(&operands))),
+                    Some(expected) => self.is("the result", dtype, expected),
+                }
+            }
+            Expr::Load { address, gate } => {
+                self.address(*address);
+                if let Some(element) = self.element(address.storage) {
+                    self.is("what is loaded", dtype, element);
+                }
+                if let Some((gate, alt)) = gate {
+                    self.expect("the gate", *gate, DType::Bool);
+                    self.expect("the alternative", *alt, dtype);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, address: Address, value: Value) {
+        self.address(address);
+        let Some(element) = self.element(address.storage) else { return };
+        self.expect("what is written", value, element);
+        if let Storage::Param(slot) = address.storage
+            && !self.program.params[slot].mutable
+        {
+            self.error(format!("writes {}, which is not mutable", self.program.params[slot].name));
+        }
+    }
+
+    fn address(&mut self, address: Address) {
+        self.integer("an offset", address.offset);
+        if self.element(address.storage).is_none() {
+            self.error(format!("there is no {:?}", address.storage));
+        }
+    }
+
+    /// The type of the elements of `storage`, if it exists.
+    fn element(&self, storage: Storage) -> Option<DType> {
+        match storage {
+            Storage::Param(slot) => self.program.params.get(slot).map(|param| param.dtype),
+            Storage::Register(number) => {
+                self.program.registers.get(number).map(|register| register.dtype)
+            }
+        }
+    }
+
+    /// The type of `value`, if it is defined here.
+    fn used(&mut self, role: &'static str, value: Value) -> Option<DType> {
+        if self.seen.get(value) != Some(&true) {
+            let name = self
+                .numbers
+                .get(value)
+                .map_or("a value".to_string(), |number| format!("v{number}"));
+            self.error(format!(
+                "{role} is {name}, which is not defined before, in this block or around it"
+            ));
+            return None;
+        }
+        self.program.values.get(value).copied()
+    }
+
+    /// The type of `value`, an i32 or i64.
+    fn integer(&mut self, role: &'static str, value: Value) -> Option<DType> {
+        let found = self.used(role, value)?;
+        let sized = matches!(found, DType::I32 | DType::I64);
+        if !sized {
+            self.wrong(role, found, "i32 or i64");
+        }
+        sized.then_some(found)
+    }
+
+    fn expect(&mut self, role: &'static str, value: Value, expected: DType) {
+        if let Some(found) = self.used(role, value) {
+            self.is(role, found, expected);
+        }
+    }
+
+    fn wrong(&mut self, role: &str, found: DType, expected: &str) {
+        self.error(format!("{role} is {found}, expected {expected}"));
+    }
+
+    fn is(&mut self, role: &'static str, found: DType, expected: DType) {
+        if found != expected {
+            self.wrong(role, found, expected.name());
+        }
+    }
+}
+
+fn list(dtypes: &[DType]) -> String {
+    dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(" and ")
+}
+
+/// The type of `op` on operands of these types, where it `states` one that; `None` if it does not
+/// work on them.
+fn result(op: Op, operands: &[DType], states: DType) -> Option<DType> {
+    match (op, operands) {
+        (Op::Neg, &[x]) if x.is_number() => Some(x),
+        (Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min, &[x, y]) if x == y && x.is_number() => {
+            Some(x)
+        }
+        (Op::And | Op::Or, &[x, y]) if x == y && !x.is_float() => Some(x),
+        (Op::CmpLt, &[x, y]) if x == y && x.is_number() => Some(DType::Bool),
+        (Op::CmpNe | Op::CmpEq, &[x, y]) if x == y => Some(DType::Bool),
+        (Op::Where, &[DType::Bool, x, y]) if x == y => Some(x),
+        (Op::Cast, &[_]) => Some(states),
+        _ => None,
+    }
+}

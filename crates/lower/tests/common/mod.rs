@@ -1,0 +1,259 @@
+//! What the tests of `lower` share: a small interpreter of [`Program`], and the comparison of a
+//! lowered kernel with the oracle.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use interp::{Data, Options, OutOfBounds, alu};
+use lower::program::{Expr, Launch, LaunchIndex, Stmt, Storage, Value};
+use lower::{Caps, GridLimits, LowerError, Program, lower_observed};
+use slotmap::SecondaryMap;
+use uop::{AtomicOp, Const, DType, KernelGraph, Op};
+
+/// A target without a grid, as a CPU.
+pub const NO_GRID: Caps = Caps { grid: None, narrow_index: false };
+
+/// A target with a grid, as AMD's.
+pub const GRID: Caps = Caps {
+    grid: Some(GridLimits {
+        blocks: [(1 << 31) - 1, 65535, 65535],
+        block_items: 1024,
+        total_items: (1 << 32) - 1,
+    }),
+    narrow_index: true,
+};
+
+/// Lowers `kernel`, verifying the graph after each pass and the program at the end.
+#[track_caller]
+pub fn lower(kernel: &KernelGraph, caps: &Caps) -> Result<Program, LowerError> {
+    let program = lower_observed(&kernel.graph, kernel.sink, caps, |pass, graph, root| {
+        if let Err(errors) = uop::verify(graph, root, pass.after) {
+            panic!("{kernel}\nafter {}:\n{}\n{errors}", pass.name, uop::print(graph, root));
+        }
+    })?;
+    if let Err(errors) = program.validate() {
+        panic!("{kernel}\n{program}\n{errors}");
+    }
+    Ok(program)
+}
+
+/// What the oracle makes of `kernel`, its parallel points in an order chosen by `seed`.
+pub fn oracle(
+    kernel: &KernelGraph,
+    inputs: &[Data],
+    seed: u64,
+    out_of_bounds: OutOfBounds,
+) -> Result<Vec<Data>, interp::Error> {
+    let mut params = inputs.to_vec();
+    let options = Options { seed, out_of_bounds, ..Options::default() };
+    interp::run(&kernel.graph, kernel.sink, &mut params, &options)?;
+    Ok(params)
+}
+
+/// Lowers `kernel` for both kinds of target, runs it on `inputs` in several orders, and compares
+/// every bit with the oracle. Returns the result.
+#[track_caller]
+pub fn check(kernel: &KernelGraph, inputs: &[Data]) -> Vec<Data> {
+    let guarded = |seed| match oracle(kernel, inputs, seed, OutOfBounds::Guard) {
+        Ok(params) => params,
+        Err(error) => panic!("{kernel}\nthe oracle refuses this: {error}"),
+    };
+    let want = guarded(0);
+    assert_agree(kernel, "the oracle in another order", &want, &guarded(1));
+    for caps in [&NO_GRID, &GRID] {
+        let program = match lower(kernel, caps) {
+            Ok(program) => program,
+            Err(error) => panic!("{kernel}\nlowering refuses this: {error}"),
+        };
+        for seed in 0..2 {
+            let got = run(&program, inputs, seed);
+            assert_agree(kernel, &program.to_string(), &want, &got);
+        }
+    }
+    want
+}
+
+/// Asserts that both hold the same bits.
+#[track_caller]
+pub fn assert_agree(kernel: &KernelGraph, what: &str, want: &[Data], got: &[Data]) {
+    for (slot, (want, got)) in want.iter().zip(got).enumerate() {
+        if !want.agrees(got) {
+            panic!("{kernel}\n{what}\nargument {slot}: want {want:?}\ngot {got:?}");
+        }
+    }
+}
+
+/// Runs `program` on copies of `inputs`, its work-items or slices in an order chosen by `seed`.
+///
+/// # Panics
+///
+/// If the program breaks an invariant: an address outside its buffer, a register read before it
+/// is written, an operation marked exact that is not.
+#[track_caller]
+pub fn run(program: &Program, inputs: &[Data], seed: u64) -> Vec<Data> {
+    let mut random = Random(seed);
+    let mut params = inputs.to_vec();
+    let mut instances: Vec<[u64; 6]> = Vec::new();
+    match program.launch {
+        Launch::Grid { grid: [gx, gy, gz], block: [bx, by, bz] } => {
+            let points = gx * gy * gz * u64::from(bx) * u64::from(by) * u64::from(bz);
+            for mut rest in 0..points {
+                let lengths = [bx.into(), by.into(), bz.into(), gx, gy, gz];
+                instances.push(lengths.map(|length| {
+                    let digit = rest % length;
+                    rest /= length;
+                    digit
+                }));
+            }
+        }
+        Launch::Range { extent } => {
+            let mut begin = 0;
+            while begin < extent {
+                let end = begin + 1 + random.below(extent - begin);
+                instances.push([begin, end, 0, 0, 0, 0]);
+                begin = end;
+            }
+            // A slice may be empty.
+            instances.push([extent, extent, 0, 0, 0, 0]);
+            if extent == 1 && !uses_begin(program) {
+                instances.pop();
+            }
+        }
+    }
+    random.shuffle(&mut instances);
+    for instance in instances {
+        let registers = program.registers.iter().map(|r| vec![None; r.len as usize]).collect();
+        let values = SecondaryMap::new();
+        Machine { program, params: &mut params, registers, values, instance }.block(&program.body);
+    }
+    params
+}
+
+/// Whether the body depends on the slice that it is given.
+fn uses_begin(program: &Program) -> bool {
+    let begin = |stmt: &Stmt| {
+        matches!(stmt, Stmt::Let { expr: Expr::Launch(LaunchIndex::Begin | LaunchIndex::End), .. })
+    };
+    program.body.iter().any(begin)
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    params: &'a mut [Data],
+    registers: Vec<Vec<Option<Const>>>,
+    values: SecondaryMap<Value, Const>,
+    /// Items x, y, z and blocks x, y, z; or begin and end.
+    instance: [u64; 6],
+}
+
+impl Machine<'_> {
+    fn block(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Let { value, expr } => {
+                    let result = self.expr(self.program.values[*value], expr);
+                    self.values.insert(*value, result);
+                }
+                Stmt::For { var, lo, hi, body } => {
+                    for i in self.int(*lo)..self.int(*hi) {
+                        self.values.insert(*var, Const::Int(i));
+                        self.block(body);
+                    }
+                }
+                Stmt::If { cond, body } => {
+                    if self.values[*cond] == Const::Bool(true) {
+                        self.block(body);
+                    }
+                }
+                Stmt::Store { address, value } => {
+                    let value = self.values[*value];
+                    self.write(address.storage, self.int(address.offset), value);
+                }
+                Stmt::Atomic { op: AtomicOp::Add, address, value } => {
+                    let offset = self.int(address.offset);
+                    let old = self.read(address.storage, offset);
+                    let dtype = self.program.element(address.storage);
+                    let sum = alu(Op::Add, dtype, &[old, self.values[*value]]).unwrap();
+                    self.write(address.storage, offset, sum);
+                }
+            }
+        }
+    }
+
+    fn expr(&self, dtype: DType, expr: &Expr) -> Const {
+        match expr {
+            Expr::Const(value) => *value,
+            Expr::Launch(index) => {
+                let i = match *index {
+                    LaunchIndex::Item(dim) => dim.into(),
+                    LaunchIndex::Block(dim) => 3 + usize::from(dim),
+                    LaunchIndex::Begin => 0,
+                    LaunchIndex::End => 1,
+                };
+                Const::Int(self.instance[i].into())
+            }
+            Expr::Alu { op, args, exact } => {
+                let args: Vec<Const> = args.iter().map(|&arg| self.values[arg]).collect();
+                let result = alu(*op, dtype, &args).expect("a valid program");
+                if *exact {
+                    assert_eq!(alu(*op, DType::Index, &args), Ok(result), "{op} is not exact");
+                }
+                result
+            }
+            Expr::Load { address, gate } => match gate {
+                Some((gate, alt)) if self.values[*gate] == Const::Bool(false) => self.values[*alt],
+                _ => self.read(address.storage, self.int(address.offset)),
+            },
+        }
+    }
+
+    fn read(&self, storage: Storage, offset: i128) -> Const {
+        let offset = usize::try_from(offset).expect("an offset is not negative");
+        match storage {
+            Storage::Param(slot) => self.params[slot].get(offset),
+            Storage::Register(number) => {
+                self.registers[number][offset].expect("a register is written before it is read")
+            }
+        }
+    }
+
+    fn write(&mut self, storage: Storage, offset: i128, value: Const) {
+        let offset = usize::try_from(offset).expect("an offset is not negative");
+        match storage {
+            Storage::Param(slot) => self.params[slot].set(offset, value),
+            Storage::Register(number) => self.registers[number][offset] = Some(value),
+        }
+    }
+
+    fn int(&self, value: Value) -> i128 {
+        self.values[value].as_int().expect("an integer")
+    }
+}
+
+/// A small generator: the 64-bit linear congruential one of Knuth's MMIX.
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number below `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    /// Puts `items` in another order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
+
+    /// `len` integers of `-bound..=bound` as f32: sums of them are exact in any order.
+    pub fn floats(&mut self, len: usize, bound: u64) -> Data {
+        let mut float = || self.below(2 * bound + 1) as f32 - bound as f32;
+        Data::F32((0..len).map(|_| float()).collect())
+    }
+
+    /// `len` integers of `lo..=hi`.
+    pub fn ints(&mut self, len: usize, lo: i32, hi: i32) -> Data {
+        let width = (i64::from(hi) - i64::from(lo) + 1) as u64;
+        Data::I32((0..len).map(|_| (i64::from(lo) + self.below(width) as i64) as i32).collect())
+    }
+}

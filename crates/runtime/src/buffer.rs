@@ -1,0 +1,215 @@
+//! Views of the caller's memory.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr;
+
+use interp::Data;
+use uop::DType;
+
+/// A type whose values lie in memory as those of a dtype.
+///
+/// # Safety
+///
+/// `Self` has the size of `DTYPE` and any bits that a kernel may store for it are valid: all of
+/// them, or 0 and 1 for `bool`. Whatever `Self` holds are bits that a kernel may load.
+pub unsafe trait Element: Copy + Send + Sync + 'static {
+    /// The dtype.
+    const DTYPE: DType;
+}
+
+// SAFETY: one byte, 0 or 1, here and there.
+unsafe impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+}
+
+// SAFETY: 32 bits, all valid.
+unsafe impl Element for i32 {
+    const DTYPE: DType = DType::I32;
+}
+
+// SAFETY: 64 bits, all valid.
+unsafe impl Element for i64 {
+    const DTYPE: DType = DType::I64;
+}
+
+// SAFETY: 32 bits, all valid.
+unsafe impl Element for f32 {
+    const DTYPE: DType = DType::F32;
+}
+
+/// An argument of a launch: a typed view of memory that the caller owns, `dtype[shape…]` in
+/// row-major order. Nothing is copied.
+///
+/// Made from slices, arrays and vectors by reference; one from a `&mut` may be given for a
+/// parameter that the kernel writes.
+#[derive(Debug)]
+pub struct Buffer<'a> {
+    dtype: DType,
+    pointer: *mut u8,
+    /// In elements.
+    len: usize,
+    /// `None` is one axis of `len`.
+    shape: Option<Vec<usize>>,
+    mutable: bool,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: it stands for a `&'a [T]` or `&'a mut [T]` of an `Element`, which is `Send` and `Sync`;
+// `from_raw_parts` asks for no less.
+unsafe impl Send for Buffer<'_> {}
+
+// SAFETY: as above; and a shared `Buffer` gives no access to the memory.
+unsafe impl Sync for Buffer<'_> {}
+
+impl<'a> Buffer<'a> {
+    /// A view of `len` elements of `dtype` at `pointer`.
+    ///
+    /// Whether it is aligned, and overlaps no other buffer that it must not overlap, is for the
+    /// launch to check.
+    ///
+    /// # Safety
+    ///
+    /// If `len` is not 0: for as long as `'a`, the memory is valid for reads, and for writes too if
+    /// `mutable`, from any thread; it holds values of `dtype` (a `bool` is one byte, 0 or 1); and
+    /// nobody but the holders of `Buffer`s writes it, nor reads it if `mutable`. During a launch,
+    /// nobody but that launch accesses what its kernel writes, nor writes what it reads.
+    pub unsafe fn from_raw_parts(
+        dtype: DType,
+        pointer: *mut u8,
+        len: usize,
+        mutable: bool,
+    ) -> Buffer<'a> {
+        Buffer { dtype, pointer, len, shape: None, mutable, memory: PhantomData }
+    }
+
+    /// The same memory with these axis lengths, row-major; without, it has one axis.
+    ///
+    /// A launch compares them with the shape of the parameter if there are two or more, and only
+    /// the number of elements otherwise. That their product is the number of elements is checked
+    /// there too.
+    #[must_use]
+    pub fn with_shape(self, shape: &[usize]) -> Buffer<'a> {
+        Buffer { shape: Some(shape.to_vec()), ..self }
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The lengths of the axes.
+    pub fn shape(&self) -> &[usize] {
+        self.shape.as_deref().unwrap_or(std::slice::from_ref(&self.len))
+    }
+
+    /// Whether a kernel may write it.
+    pub fn is_mutable(&self) -> bool {
+        self.mutable
+    }
+
+    pub(crate) fn pointer(&self) -> *mut u8 {
+        self.pointer
+    }
+
+    /// The addresses that it covers.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        let start = self.pointer.addr();
+        let size = self.dtype.size().unwrap_or(0);
+        start..start.saturating_add(self.len.saturating_mul(size))
+    }
+
+    /// A copy of the elements; `None` if the dtype is never stored.
+    pub(crate) fn to_data(&self) -> Option<Data> {
+        let mut data = Data::zeros(self.dtype, self.len)?;
+        match &mut data {
+            Data::Bool(to) => self.read(to),
+            Data::I32(to) => self.read(to),
+            Data::I64(to) => self.read(to),
+            Data::F32(to) => self.read(to),
+        }
+        Some(data)
+    }
+
+    /// Replaces the elements.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer is read-only, or `data` has another dtype or length.
+    pub(crate) fn set_data(&mut self, data: &Data) {
+        match data {
+            Data::Bool(from) => self.write(from),
+            Data::I32(from) => self.write(from),
+            Data::I64(from) => self.write(from),
+            Data::F32(from) => self.write(from),
+        }
+    }
+
+    fn read<T: Element>(&self, to: &mut [T]) {
+        assert!(self.dtype == T::DTYPE && self.len == to.len());
+        // SAFETY: both sides have `len` elements of `T`, here and by the promise of whoever made
+        // the buffer; `to` is borrowed mutably, so they do not overlap. Bytes need no alignment.
+        unsafe {
+            ptr::copy_nonoverlapping(self.pointer, to.as_mut_ptr().cast(), size_of_val(to));
+        }
+    }
+
+    fn write<T: Element>(&mut self, from: &[T]) {
+        assert!(self.mutable && self.dtype == T::DTYPE && self.len == from.len());
+        // SAFETY: as in `read`; the buffer is mutable, and `self` is borrowed mutably. `from` is
+        // owned by a `Data`, memory of its own.
+        unsafe {
+            ptr::copy_nonoverlapping(from.as_ptr().cast(), self.pointer, size_of_val(from));
+        }
+    }
+}
+
+impl<'a, T: Element> From<&'a [T]> for Buffer<'a> {
+    fn from(slice: &'a [T]) -> Buffer<'a> {
+        let pointer = slice.as_ptr().cast_mut().cast();
+        // SAFETY: `slice` is borrowed for `'a`; it is only read, as the buffer is read-only.
+        unsafe { Buffer::from_raw_parts(T::DTYPE, pointer, slice.len(), false) }
+    }
+}
+
+impl<'a, T: Element> From<&'a mut [T]> for Buffer<'a> {
+    fn from(slice: &'a mut [T]) -> Buffer<'a> {
+        let pointer = slice.as_mut_ptr().cast();
+        // SAFETY: `slice` is borrowed mutably for `'a`, and an `Element` takes what a kernel writes.
+        unsafe { Buffer::from_raw_parts(T::DTYPE, pointer, slice.len(), true) }
+    }
+}
+
+impl<'a, T: Element, const N: usize> From<&'a [T; N]> for Buffer<'a> {
+    fn from(array: &'a [T; N]) -> Buffer<'a> {
+        Buffer::from(array.as_slice())
+    }
+}
+
+impl<'a, T: Element, const N: usize> From<&'a mut [T; N]> for Buffer<'a> {
+    fn from(array: &'a mut [T; N]) -> Buffer<'a> {
+        Buffer::from(array.as_mut_slice())
+    }
+}
+
+impl<'a, T: Element> From<&'a Vec<T>> for Buffer<'a> {
+    fn from(vec: &'a Vec<T>) -> Buffer<'a> {
+        Buffer::from(vec.as_slice())
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Vec<T>> for Buffer<'a> {
+    fn from(vec: &'a mut Vec<T>) -> Buffer<'a> {
+        Buffer::from(vec.as_mut_slice())
+    }
+}

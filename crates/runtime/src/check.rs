@@ -1,0 +1,81 @@
+//! What must hold of the arguments before a kernel may run.
+
+use lower::ProgramParam;
+
+use crate::buffer::Buffer;
+use crate::error::{ArgumentError, LaunchErrorKind};
+
+/// Everything that is wrong with `buffers` as the arguments of a kernel with `params`.
+///
+/// If nothing is: there is one buffer per parameter, of its dtype, length and shape, aligned to the
+/// size of an element; those that the kernel writes are mutable and share no byte with another.
+pub(crate) fn check(params: &[ProgramParam], buffers: &[Buffer<'_>]) -> Vec<LaunchErrorKind> {
+    if params.len() != buffers.len() {
+        let names = params.iter().map(|param| param.name.clone()).collect();
+        let found = buffers.len();
+        return vec![LaunchErrorKind::BufferCount { names, found }];
+    }
+    let mut errors = Vec::new();
+    for (slot, (param, buffer)) in params.iter().zip(buffers).enumerate() {
+        let kinds =
+            check_one(param, buffer).into_iter().chain(check_overlap(params, buffers, slot));
+        errors.extend(kinds.map(|kind| LaunchErrorKind::Argument {
+            slot,
+            name: param.name.clone(),
+            kind,
+        }));
+    }
+    errors
+}
+
+/// What is wrong with `buffer`, whatever the others are.
+fn check_one(param: &ProgramParam, buffer: &Buffer<'_>) -> Vec<ArgumentError> {
+    let mut errors = Vec::new();
+    let (len, shape) = (buffer.len(), buffer.shape());
+    if buffer.dtype() != param.dtype {
+        errors.push(ArgumentError::DType { expected: param.dtype, found: buffer.dtype() });
+    }
+    if product(shape) != Some(len) {
+        errors.push(ArgumentError::WrongShape { len, shape: shape.to_vec() });
+    } else if len as u64 != param.len() {
+        errors.push(ArgumentError::Length {
+            expected: param.len(),
+            shape: param.shape.clone(),
+            found: len,
+        });
+    } else if shape.len() >= 2 && !shape.iter().map(|&n| n as u64).eq(param.shape.iter().copied()) {
+        errors.push(ArgumentError::Shape { expected: param.shape.clone(), found: shape.to_vec() });
+    }
+    if param.mutable && !buffer.is_mutable() {
+        errors.push(ArgumentError::ReadOnly);
+    }
+    let size = param.dtype.size().unwrap_or(1);
+    if !buffer.is_empty() && !buffer.pointer().addr().is_multiple_of(size) {
+        errors.push(ArgumentError::Alignment { expected: size, found: buffer.pointer().addr() });
+    }
+    errors
+}
+
+/// With which later buffers the one in `slot` shares memory that the kernel writes.
+fn check_overlap<'a>(
+    params: &'a [ProgramParam],
+    buffers: &'a [Buffer<'_>],
+    slot: usize,
+) -> impl Iterator<Item = ArgumentError> + 'a {
+    let own = buffers[slot].addresses();
+    (slot + 1..params.len())
+        .filter(move |&other| params[slot].mutable || params[other].mutable)
+        .filter(move |&other| {
+            let others = buffers[other].addresses();
+            own.start.max(others.start) < own.end.min(others.end)
+        })
+        .map(|other| ArgumentError::Overlap { other, name: params[other].name.clone() })
+}
+
+/// The number of elements of `shape`; `None` if it has more than there can be.
+fn product(shape: &[usize]) -> Option<usize> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1, |product: usize, &n| product.checked_mul(n))
+}

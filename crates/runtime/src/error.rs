@@ -1,0 +1,192 @@
+//! What can be wrong with a kernel, its arguments or a run.
+
+use std::fmt;
+
+use jit::JitError;
+use lower::LowerError;
+use text::EmitError;
+use thiserror::Error as ThisError;
+use uop::{BuildErrors, DType, VerifyErrors};
+
+/// Why a device does not compile a kernel. Nodes are those of the graph that was given.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The sink belongs to another graph.
+    #[error("expected the sink to be a node of the graph, found number {sink} of {nodes} nodes")]
+    NoSink {
+        /// Its number.
+        sink: usize,
+        /// How many nodes the graph has.
+        nodes: usize,
+    },
+    /// The graph breaks rules of the verifier.
+    #[error(transparent)]
+    Verify(#[from] VerifyErrors),
+    /// The kernel is refused: an access out of bounds, a race, or something not supported.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    /// There is no machine code for it.
+    #[error(transparent)]
+    Jit(#[from] JitError),
+    /// There is no source text for it.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
+    /// The outermost parallel range is too long to count.
+    #[error("expected at most {} instances of the outermost range, found {extent}", i64::MAX)]
+    Extent {
+        /// Its extent.
+        extent: u64,
+    },
+}
+
+/// Why a launch did not run, or not to its end: everything that is wrong with its arguments, or the
+/// one thing that came up in the run.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+pub struct LaunchError {
+    /// The name of the kernel.
+    pub kernel: String,
+    /// What is wrong; at least one.
+    pub errors: Vec<LaunchErrorKind>,
+}
+
+impl fmt::Display for LaunchError {
+    /// One error per line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.errors.iter().enumerate() {
+            let end = if i == 0 { "" } else { "\n" };
+            write!(f, "{end}kernel `{}`: {error}", self.kernel)?;
+        }
+        Ok(())
+    }
+}
+
+/// One thing that is wrong with a launch.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[non_exhaustive]
+pub enum LaunchErrorKind {
+    /// The device only writes source.
+    #[error(
+        "device {device} runs nothing; export the source (`Compiled::source`), build it with clang or hipcc, and launch it where the GPU is"
+    )]
+    SourceOnly {
+        /// The device.
+        device: &'static str,
+    },
+    /// Too few or too many buffers.
+    #[error("expected {} ({}), found {found}", counted(names.len()), quoted(names))]
+    BufferCount {
+        /// The names of the parameters, by slot.
+        names: Vec<String>,
+        /// How many buffers were given.
+        found: usize,
+    },
+    /// The number of threads is 0.
+    #[error("expected at least 1 thread, found 0")]
+    ZeroThreads,
+    /// A buffer does not fit its parameter.
+    #[error("argument {slot} `{name}`: {kind}")]
+    Argument {
+        /// Its slot.
+        slot: usize,
+        /// The name of the parameter.
+        name: String,
+        /// What is wrong.
+        kind: ArgumentError,
+    },
+    /// The system gives no more threads.
+    #[error("expected {threads} threads, found that the system has no more: {reason}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system says.
+        reason: String,
+    },
+    /// The oracle found a fault in the kernel, or in what these arguments make it do.
+    #[error(transparent)]
+    Interp(interp::Error),
+}
+
+/// Why a buffer does not fit its parameter.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[non_exhaustive]
+pub enum ArgumentError {
+    /// Another dtype.
+    #[error("expected {expected}, found {found}")]
+    DType {
+        /// That of the parameter.
+        expected: DType,
+        /// That of the buffer.
+        found: DType,
+    },
+    /// Another number of elements.
+    #[error("expected {expected} elements, for shape {shape:?}, found {found}")]
+    Length {
+        /// That of the parameter.
+        expected: u64,
+        /// The shape of the parameter.
+        shape: Vec<u64>,
+        /// That of the buffer.
+        found: usize,
+    },
+    /// As many elements, but other axes.
+    #[error("expected shape {expected:?}, found {found:?}")]
+    Shape {
+        /// That of the parameter.
+        expected: Vec<u64>,
+        /// That of the buffer.
+        found: Vec<usize>,
+    },
+    /// The shape that the buffer was given is not one of its memory.
+    #[error("expected a shape of its {len} elements, found {shape:?}")]
+    WrongShape {
+        /// The number of elements.
+        len: usize,
+        /// The shape.
+        shape: Vec<usize>,
+    },
+    /// The kernel writes it.
+    #[error("expected a mutable buffer, found a read-only one; make it from a `&mut`")]
+    ReadOnly,
+    /// The elements are not aligned.
+    #[error("expected an address that is a multiple of {expected}, found {found:#x}")]
+    Alignment {
+        /// The size of an element, in bytes.
+        expected: usize,
+        /// The address.
+        found: usize,
+    },
+    /// The kernel writes this buffer or the other one, and they share memory.
+    #[error("expected memory apart from argument {other} `{name}`, found that they overlap")]
+    Overlap {
+        /// The slot of the other.
+        other: usize,
+        /// The name of the other.
+        name: String,
+    },
+}
+
+/// Why a custom kernel did not run to its end.
+#[derive(Clone, Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// It could not be built.
+    #[error(transparent)]
+    Build(#[from] BuildErrors),
+    /// It could not be compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// It could not be run.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+}
+
+fn counted(buffers: usize) -> String {
+    let plural = if buffers == 1 { "" } else { "s" };
+    format!("{buffers} buffer{plural}")
+}
+
+fn quoted(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}

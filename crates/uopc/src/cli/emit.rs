@@ -1,0 +1,58 @@
+//! `uopc emit`: the generated source.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use lower::Program;
+
+use super::files::Output;
+use super::source::{self, Source};
+use super::{Failure, print};
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  uopc emit k.uop --target hip -o k.hip\n  uopc emit k.uop --target clif"
+)]
+pub(crate) struct Emit {
+    /// The kernel; - is standard input
+    file: String,
+    /// What to print
+    #[arg(long, value_enum)]
+    target: Target,
+    /// Where to write it, instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Target {
+    /// C11, for gcc and clang
+    C,
+    /// HIP, for AMD GPUs
+    Hip,
+    /// Cranelift's intermediate form, as the CPU runs it
+    Clif,
+    /// The structured loops that the CPU backends start from
+    Program,
+}
+
+impl Emit {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let source = source::load_checked(&self.file)?;
+        let text = match self.target {
+            Target::C => text::emit(&lower_for(&source, &text::C.caps)?, &text::C)?,
+            Target::Hip => text::emit(&lower_for(&source, &text::HIP.caps)?, &text::HIP)?,
+            Target::Clif => jit::clif(&lower_for(&source, &jit::CAPS)?, &jit::Options::default())?,
+            Target::Program => lower_for(&source, &jit::CAPS)?.to_string(),
+        };
+        match &self.output {
+            None => print(&text),
+            Some(path) => Output::create(path)?.write(|file| file.write_all(text.as_bytes())),
+        }
+    }
+}
+
+fn lower_for(source: &Source, caps: &lower::Caps) -> Result<Program, Failure> {
+    lower::lower(source.graph(), source.sink(), caps)
+        .map_err(|error| source.at(error.node, &error.kind.to_string()))
+}

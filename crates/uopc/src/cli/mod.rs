@@ -1,0 +1,104 @@
+//! The command line: one module for what several commands share, one for each that is long.
+
+mod emit;
+mod files;
+mod new;
+mod npy;
+mod run;
+mod source;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What ends a command: a message for standard error, and exit code 1.
+pub(crate) struct Failure(pub(crate) String);
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure(error.to_string())
+    }
+}
+
+#[derive(Parser)]
+#[command(
+    name = "uopc",
+    version,
+    about = "A tiny compiler for compute kernels",
+    long_about = "A tiny compiler for compute kernels: one graph of UOps, the same bits on CPU, C and HIP.\n\n\
+                  FILE is a kernel in the text form; - reads standard input.",
+    after_help = "Examples:\n  \
+                  uopc new embedding_bwd --tokens 16384 --dim 256 --vocab 12830 > k.uop\n  \
+                  uopc check k.uop\n  \
+                  uopc emit k.uop --target hip -o k.hip\n  \
+                  uopc run k.uop --arg idx=tokens.npy --arg grad_emb=ge.npy --out grad_weight=gw.npy --threads 2 --time\n\n\
+                  Exit codes: 0, 1 (the kernel or an input is wrong), 2 (the command line is wrong).",
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print a kernel of the library in the text form
+    #[command(subcommand)]
+    New(new::New),
+    /// Verify a kernel: types, shapes, order, bounds and races
+    Check {
+        /// The kernel; - is standard input
+        file: String,
+    },
+    /// Print a kernel in canonical form
+    Fmt {
+        /// The kernel; - is standard input
+        file: String,
+    },
+    /// Print the generated source of a kernel
+    Emit(emit::Emit),
+    /// Run a kernel on arrays
+    Run(run::Run),
+    /// List the kernel library
+    Kernels,
+}
+
+pub(crate) fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::New(new) => new.run(),
+        Command::Check { file } => source::load_checked(&file).map(|_| ()),
+        Command::Fmt { file } => source::load(&file).and_then(|source| print(&source.canonical())),
+        Command::Emit(emit) => emit.run(),
+        Command::Run(run) => run.run(),
+        Command::Kernels => print(new::LIBRARY),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(message)) => {
+            report(&message);
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// Writes `text` to standard output. A reader that has seen enough is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure(format!("cannot write to standard output: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Writes a message to standard error, `error:` in red on a terminal.
+fn report(message: &str) {
+    let mut stderr = std::io::stderr();
+    let (red, plain) = if stderr.is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+    for message in message.split("\nerror: ") {
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        // Nothing is left to do if standard error is closed.
+        let _ = writeln!(stderr, "{red}error:{plain} {message}");
+    }
+}
