@@ -33,7 +33,7 @@ struct Inner {
 pub(crate) enum Code {
     /// Machine code that does a part of `0..extent`.
     Machine {
-        code: jit::Code,
+        code: Box<jit::Code>,
         /// Within i64.
         extent: u64,
         /// The argument behind each buffer that the code takes.

@@ -46,7 +46,7 @@ static CPU: Entry = Entry {
     caps: Some(CPU_CAPS),
     code: |kernel, params| {
         let program = lower::lower(&kernel.graph, kernel.sink, &CPU_CAPS)?;
-        let code = jit::compile(&program, &jit::Options::default())?;
+        let code = Box::new(jit::compile(&program, &jit::Options::default())?);
         Ok(Code::Machine { code, extent: extent(&program)?, slots: slots(&program, params) })
     },
 };

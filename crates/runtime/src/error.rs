@@ -25,7 +25,7 @@ pub enum CompileError {
     Verify(#[from] VerifyErrors),
     /// The kernel is refused: an access out of bounds, a race, or something not supported.
     #[error(transparent)]
-    Lower(#[from] LowerError),
+    Lower(Box<LowerError>),
     /// There is no machine code for it.
     #[error(transparent)]
     Jit(#[from] JitError),
@@ -38,6 +38,12 @@ pub enum CompileError {
         /// Its extent.
         extent: u64,
     },
+}
+
+impl From<LowerError> for CompileError {
+    fn from(error: LowerError) -> CompileError {
+        CompileError::Lower(Box::new(error))
+    }
 }
 
 /// Why a launch did not run, or not to its end: everything that is wrong with its arguments, or the

@@ -1,5 +1,6 @@
 use uop::{Graph, Id, Op};
 
+use super::without;
 use crate::caps::Caps;
 use crate::error::LowerError;
 
@@ -7,15 +8,10 @@ use crate::error::LowerError;
 ///
 /// Takes and keeps `Phase::Built`; afterwards no RANGE has a constant bound of 1. Never fails.
 pub fn drop_unit_ranges(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
-    Ok(graph.rebuild(root, |graph, _, mut node| match node.op {
+    Ok(graph.rebuild(root, |graph, _, node| match node.op {
         Op::Range if graph.as_int(node.src[0]) == Some(1) => graph.index(0),
         // What was a range is now a constant among the dependencies.
-        Op::End | Op::After => {
-            let source = node.src[0];
-            let mut first = true;
-            node.src.retain(|s| std::mem::take(&mut first) || graph[*s].op != Op::Const);
-            if node.src.len() == 1 { source } else { graph.intern(node) }
-        }
+        Op::End | Op::After => without(graph, node, Op::Const),
         _ => graph.intern(node),
     }))
 }

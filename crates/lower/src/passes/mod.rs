@@ -33,3 +33,11 @@ fn add_gate(graph: &mut Graph, node: &mut Node, test: uop::Id) {
         None => node.src.push(test),
     }
 }
+
+/// The END or AFTER `node` without the ranges that have become an `op`; if none is left, its source.
+fn without(graph: &mut Graph, mut node: Node, op: Op) -> uop::Id {
+    let source = node.src[0];
+    let mut first = true;
+    node.src.retain(|s| std::mem::take(&mut first) || graph[*s].op != op);
+    if node.src.len() == 1 { source } else { graph.intern(node) }
+}

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use uop::{Arg, Axis, AxisType, Const, DType, Graph, Id, Node, Op, Order, Special};
 
-use super::add_gate;
+use super::{add_gate, without};
 use crate::caps::{Caps, GridLimits};
 use crate::error::{LowerError, LowerErrorKind};
 
@@ -49,11 +49,7 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
                     graph.intern(node.with_arg(Arg::Range(Axis { number, kind })))
                 }
             },
-            Op::End => {
-                let source = node.src[0];
-                node.src.retain(|s| graph[*s].op != Op::Special);
-                if node.src.len() == 1 { source } else { graph.intern(node) }
-            }
+            Op::End | Op::After => without(graph, node, Op::Special),
             _ if node.is_effect() => {
                 for r in effects_missing(&order, old) {
                     let special =

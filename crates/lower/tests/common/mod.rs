@@ -1,6 +1,6 @@
 //! What the tests of `lower` share: a small interpreter of [`Program`], and the comparison of a
 //! lowered kernel with the oracle.
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 use interp::{Data, Options, OutOfBounds, alu};
 use lower::program::{Expr, Launch, LaunchIndex, Stmt, Storage, Value};
@@ -234,7 +234,8 @@ pub struct Random(pub u64);
 impl Random {
     /// A number below `limit`, which is not 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 
