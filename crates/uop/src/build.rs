@@ -307,7 +307,7 @@ impl<'k> Val<'k> {
         self.kernel.custom(atomic::add(self.dtype()), [self, value, gate])
     }
 
-    /// Waives the race check of this STORE: the author vouches that it never meets another
+    /// Waives the race check of this STORE or CUSTOM: the author vouches that it never meets another
     /// instance's access. Visible in every dump, checked by the interpreter.
     #[track_caller]
     #[must_use]

@@ -101,7 +101,7 @@ pub struct Axis {
 pub enum AxisType {
     /// Parallel; the blocks of a grid.
     Global,
-    /// Parallel; split among the threads of a CPU. Only in lowered graphs.
+    /// Parallel; split among the threads of a CPU. Not in graphs as built.
     Thread,
     /// Parallel; the work-items of one block.
     Local,

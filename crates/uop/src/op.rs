@@ -122,7 +122,7 @@ ops! { // variant, text, sources, result, properties
     /// Loop variable counting `0..src[0]`; `arg` is the axis number and its `AxisType`.
     Range "range" Fixed(1), Sized, [];
     /// The index of this work-item within a launch of extent `src[0]`; `arg` is the hardware
-    /// dimension. Only in lowered graphs.
+    /// dimension. Not in graphs as built.
     Special "special" Fixed(1), Sized, [];
 
     // Shapes.

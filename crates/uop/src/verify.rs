@@ -73,6 +73,8 @@
 //!    - `OpenAtSink`: no range is open at the SINK.
 //! 7. Binders; only if nothing in 6 failed.
 //!    - `TwoBinders`: for each of its ranges, a STORE or CUSTOM lies under one END.
+//!    - `SplitWorkItems`: in a kernel with a BUFFER, which belongs to a work-item, a parallel range
+//!      is closed by one END.
 //!    - `NotInside`: the region of an access is closed upward. If one of its ranges is inside a
 //!      range r, then r is in the region too: for a STORE or CUSTOM if r is serial, GLOBAL or
 //!      THREAD, for a LOAD of storage that the kernel writes if r is serial. Otherwise it would
@@ -494,6 +496,14 @@ pub enum VerifyErrorKind {
         /// The range.
         range: RangeName,
         /// Two of them, in ascending order.
+        ends: [Id; 2],
+    },
+    /// A parallel range of a kernel with BUFFERs is closed twice.
+    #[error("parallel {range} is closed by {} and {}, but a kernel with a buffer has one set of work-items; close it once, around a group", ends[0], ends[1])]
+    SplitWorkItems {
+        /// The range.
+        range: RangeName,
+        /// Two ENDs, in ascending order.
         ends: [Id; 2],
     },
     /// The region of an access lacks a range that encloses one of its ranges.
@@ -1171,6 +1181,23 @@ impl<'g> Verifier<'g> {
                 }
             }
             binders[user.index()] = own;
+        }
+
+        if self.nodes.iter().any(|&n| graph[n].op == Op::Buffer) {
+            let mut closed: HashMap<Id, Id> = HashMap::new();
+            let ends: Vec<Id> =
+                self.nodes.iter().copied().filter(|&n| graph[n].op == Op::End).collect();
+            for end in ends {
+                for &r in graph[end].src[1..].iter().filter(|r| regions.parallel().contains(r)) {
+                    if let Some(first) = closed.insert(r, end) {
+                        let kind = VerifyErrorKind::SplitWorkItems {
+                            range: self.range(r),
+                            ends: [first, end],
+                        };
+                        self.error(end, kind);
+                    }
+                }
+            }
         }
 
         let mut written = vec![false; self.sink.index() + 1];

@@ -903,7 +903,9 @@ fn a_grid_has_one_extent_per_dimension() {
             let store = b.node(Op::Store, Void, &[p, one], Arg::Access(access));
             b.sink(store)
         },
-        expect!["%3: block.y is also %2, with another extent; a grid has one extent per dimension"],
+        expect![[r#"
+            %3: block.y is also %2, with another extent; a grid has one extent per dimension
+            %6: the number of indices into %4 is 2, expected one per axis, 1"#]],
     );
 }
 
@@ -1102,6 +1104,28 @@ fn an_effect_has_one_binder_per_range() {
             "%5: store lies under two ends of range %1 (axis 0, loop), %15 and %16; close it once, or store once for each"
         ],
     );
+}
+
+#[test]
+fn work_items_are_one_set_where_they_own_buffers() {
+    let kernel = |b: &mut Build, private: bool| {
+        let (i, one) = (b.range(0, Global, 4), b.f32(1.0));
+        let four = b.int(4);
+        let first = if private {
+            b.node(Op::Buffer, F32, &[four], Arg::Buffer(0))
+        } else {
+            b.out(1, F32, &[4])
+        };
+        let second = b.out(0, F32, &[4]);
+        let ends = [first, second].map(|x| {
+            let store = b.set(x, &[i], one);
+            b.end(&[store, i])
+        });
+        let group = b.op(Op::Group, &ends);
+        b.sink(group)
+    };
+    check(Built, |b| kernel(b, true), expect!["%10: parallel range %1 (axis 0, global) is closed by %7 and %10, but a kernel with a buffer has one set of work-items; close it once, around a group"]);
+    check(Built, |b| kernel(b, false), expect![[""]]);
 }
 
 #[test]
@@ -1371,7 +1395,13 @@ fn legal_kernels_pass_when_lowered() {
                     graph.intern(node)
                 })
             },
-            expect![""],
+            expect![[r#"
+                %8: the number of indices into %6 is 0, expected one per axis, 1
+                %14: the number of indices into %3 is 2, expected one per axis, 1
+                %29: the number of indices into %28 is 0, expected one per axis, 1
+                %36: the number of indices into %35 is 0, expected one per axis, 1"#]16: the number of indices into %3 is 0, expected one per axis, 1"#"
+                %20: the number of indices into %4 is 2, expected one per axis, 1
+                %31: the number of indices into %2 is 2, expected one per axis, 1"#]],
         );
     }
 }
