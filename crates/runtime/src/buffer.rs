@@ -59,7 +59,7 @@ pub struct Buffer<'a> {
 // `from_raw_parts` asks for no less.
 unsafe impl Send for Buffer<'_> {}
 
-// SAFETY: as above; and a shared `Buffer` gives no access to the memory.
+// SAFETY: as above; through a shared `Buffer` the memory is only read.
 unsafe impl Sync for Buffer<'_> {}
 
 impl<'a> Buffer<'a> {

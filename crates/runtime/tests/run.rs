@@ -157,16 +157,17 @@ fn custom_kernels() {
     let cpu = Device::cpu();
     let (mut out, x) = ([0.0_f32; 6], [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let buffers =
-        &mut [Buffer::from(&mut out).with_shape(&[2, 3]), Buffer::from(&x).with_shape(&[3, 2])];
-    let transpose = cpu.custom_kernel(buffers, |k, params| {
+        &mut [Buffer::from(&mut out).with_shape(&[2, 3]), Buffer::from(&x).with_shape(&[2, 3])];
+    let result = cpu.custom_kernel(buffers, |k, params| {
         let (out, x) = (params[0], params[1]);
         let (i, j) = (k.range(2, AxisType::Global), k.range(3, AxisType::Loop));
-        let store = out.at([i, j]).store(x.at([j, i]).load());
-        store.end([i, j]).sink("transpose")
+        let (row, last) = (x.at([i, j]).load(), x.at([1, 2]).load());
+        out.at([i, j]).store(row * last).end([i, j]).sink("scale")
     });
-    transpose.unwrap_or_else(|error| panic!("{error}"));
+    let launched = result.unwrap_or_else(|error| panic!("{error}"));
+    assert!((1..=2).contains(&launched.threads));
     assert_eq!(cpu.launches(), 1);
-    assert_eq!(out, [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]);
+    assert_eq!(out, [6.0, 12.0, 18.0, 24.0, 30.0, 36.0]);
 
     // The shape does not fit its memory.
     let buffers = &mut [Buffer::from(&mut out).with_shape(&[4])];
@@ -191,7 +192,7 @@ fn custom_kernels() {
     // It races, which is for `lower` to see.
     let error = cpu.custom_kernel(&mut [Buffer::from(&mut out)], |k, params| {
         let i = k.range(6, AxisType::Global);
-        params[0].at(0).store(0.0).end(i).sink("race")
+        params[0].at(i.min(2)).store(0.0).end(i).sink("race")
     });
     assert!(matches!(error, Err(Error::Compile(_))));
 }

@@ -4,6 +4,7 @@ use super::add_gate;
 use crate::caps::Caps;
 use crate::error::LowerError;
 use crate::prove::bounds::{Missing, missing};
+use crate::prove::index_of;
 
 /// Proves each access in bounds, or adds the missing part of the proof to its gate (S8).
 ///
@@ -25,7 +26,7 @@ pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lower
             return graph.intern(node);
         }
         for missing in &tests[old.index()] {
-            let address = node.addresses()[missing.address];
+            let address = index_of(graph, node.addresses()[missing.address]);
             let index = graph[address].src[1 + missing.axis];
             let length = graph.shape(address).expect("an address has a view")[missing.axis];
             if missing.below {

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use slotmap::SlotMap;
-use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Graph, Id, Op, Order, Ranges, Special};
+use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Graph, Id, Op, Order, Special};
 
 use crate::caps::Caps;
 use crate::error::{LowerError, LowerErrorKind};
@@ -57,7 +57,7 @@ pub fn linearize(
     for n in graph.reachable(root) {
         lin.place(n)?;
     }
-    lin.program.body = lin.blocks.remove(&Ranges::new()).unwrap_or_default();
+    lin.program.body = lin.blocks.remove(&None).unwrap_or_default();
     Ok(lin.program)
 }
 
@@ -68,8 +68,9 @@ struct Linearizer<'g> {
     program: Program,
     storage: HashMap<Id, Storage>,
     values: HashMap<Id, Value>,
-    /// The statements of each block, by the ranges around it, outermost first.
-    blocks: HashMap<Ranges, Vec<Stmt>>,
+    /// The statements of each block, by the innermost range around it: a range has one binder, so
+    /// the ranges around that are the same for all.
+    blocks: HashMap<Option<Id>, Vec<Stmt>>,
 }
 
 impl Linearizer<'_> {
@@ -188,28 +189,28 @@ impl Linearizer<'_> {
     /// around it.
     fn close(&mut self, n: Id) -> Result<(), LowerError> {
         let graph = self.graph;
-        let mut around: Ranges = self.order.nest(n);
-        around.extend_from_slice(&graph[n].src[1..]);
-        for &r in graph[n].src[1..].iter().rev() {
-            let body = self.blocks.remove(&around).unwrap_or_default();
-            around.pop();
+        let outside = self.order.nest(n).last().copied();
+        let listed = &graph[n].src[1..];
+        for (position, &r) in listed.iter().enumerate().rev() {
+            let body = self.blocks.remove(&Some(r)).unwrap_or_default();
+            let around = position.checked_sub(1).map(|position| listed[position]).or(outside);
             let var = self.values[&r];
             let bound = graph[r].src[0];
             let (lo, hi) = if graph.axis(r).kind == AxisType::Thread {
                 let extent = self.constant(r, bound, "the extent of the outermost range")?;
                 self.program.launch = Launch::Range { extent };
                 (
-                    self.launch_index(&around, LaunchIndex::Begin),
-                    self.launch_index(&around, LaunchIndex::End),
+                    self.launch_index(around, LaunchIndex::Begin),
+                    self.launch_index(around, LaunchIndex::End),
                 )
             } else {
                 let dtype = graph[r].dtype;
                 let zero = self.program.values.insert(dtype);
                 let stmt = Stmt::Let { value: zero, expr: Expr::Const(Const::zero(dtype)) };
-                self.blocks.entry(around.clone()).or_default().push(stmt);
+                self.blocks.entry(around).or_default().push(stmt);
                 (zero, self.values[&bound])
             };
-            self.blocks.entry(around.clone()).or_default().push(Stmt::For { var, lo, hi, body });
+            self.blocks.entry(around).or_default().push(Stmt::For { var, lo, hi, body });
         }
         Ok(())
     }
@@ -263,15 +264,16 @@ impl Linearizer<'_> {
         value
     }
 
-    fn launch_index(&mut self, around: &Ranges, index: LaunchIndex) -> Value {
+    fn launch_index(&mut self, around: Option<Id>, index: LaunchIndex) -> Value {
         let value = self.program.values.insert(DType::I64);
         let stmt = Stmt::Let { value, expr: Expr::Launch(index) };
-        self.blocks.entry(around.clone()).or_default().push(stmt);
+        self.blocks.entry(around).or_default().push(stmt);
         value
     }
 
     fn push(&mut self, n: Id, stmt: Stmt) {
-        self.blocks.entry(self.order.nest(n)).or_default().push(stmt);
+        let innermost = self.order.nest(n).last().copied();
+        self.blocks.entry(innermost).or_default().push(stmt);
     }
 
     fn address(&self, n: Id) -> Address {

@@ -38,11 +38,15 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
 
 /// `address` with its buffer after `ranges`.
 fn pin(graph: &mut Graph, address: Id, ranges: &[Id]) -> Id {
-    if ranges.is_empty() || graph[address].op != Op::Index {
+    if ranges.is_empty() {
         return address;
     }
     let mut node = graph[address].clone();
     let after: Sources = std::iter::once(node.src[0]).chain(ranges.iter().copied()).collect();
-    node.src[0] = graph.op(Op::After, &after);
+    if node.op == Op::After {
+        node.src.extend(after.into_iter().skip(1));
+    } else {
+        node.src[0] = graph.op(Op::After, &after);
+    }
     graph.intern(node)
 }

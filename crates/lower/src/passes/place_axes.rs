@@ -49,7 +49,8 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
                     graph.intern(node.with_arg(Arg::Range(Axis { number, kind })))
                 }
             },
-            Op::End | Op::After => without(graph, node, Op::Special),
+            // An AFTER keeps it, so that no extent of the grid is lost.
+            Op::End => without(graph, node, Op::Special),
             _ if node.is_effect() => {
                 for r in effects_missing(&order, old) {
                     let special =

@@ -6,7 +6,7 @@
 
 use uop::{Bounds, Graph, Id, Order};
 
-use super::{buffer_name, corners, describe, open_at, value_at};
+use super::{buffer_name, corners, describe, index_of, open_at, value_at};
 use crate::error::{LowerError, LowerErrorKind};
 
 /// A part of the proof that is missing: one axis of one address of an access, and which end is
@@ -40,7 +40,8 @@ pub fn missing(
         return Ok(Vec::new());
     };
     let mut missing = Vec::new();
-    for (address, &index) in graph[access].addresses().iter().enumerate() {
+    for (address, &n) in graph[access].addresses().iter().enumerate() {
+        let index = index_of(graph, n);
         let Some(view) = graph.shape(index) else {
             continue;
         };

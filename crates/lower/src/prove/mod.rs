@@ -5,7 +5,7 @@ pub mod affine;
 pub mod bounds;
 pub mod races;
 
-use uop::{Bounds, Graph, Id, Order};
+use uop::{Bounds, Graph, Id, Op, Order};
 
 use crate::error::Point;
 
@@ -57,6 +57,15 @@ fn describe(graph: &Graph, order: &Order, ranges: &[Id], point: &[i128]) -> Poin
     let mut pairs: Vec<(Id, i128)> = ranges.iter().copied().zip(point.iter().copied()).collect();
     pairs.sort_by_key(|&(r, _)| (order.rank(r), r));
     Point(pairs.into_iter().map(|(r, v)| (graph.origin(r), v)).collect())
+}
+
+/// The INDEX of an address.
+pub(crate) fn index_of(graph: &Graph, address: Id) -> Id {
+    let mut n = address;
+    while graph[n].op == Op::After {
+        n = graph[n].src[0];
+    }
+    n
 }
 
 /// The name of a buffer for a message: that of a PARAM, or of a node.

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use uop::{Arg, Bounds, Custom, Effect, Graph, Id, Instance, Interval, Op, Order, Relation};
 
 use super::affine::Affine;
-use super::{buffer_name, corners, describe, open_at, value_at};
+use super::{buffer_name, corners, describe, index_of, open_at, value_at};
 use crate::error::{LowerError, LowerErrorKind};
 
 /// Checks every pair of conflicting accesses of the kernel `root`.
@@ -122,7 +122,7 @@ impl Prover<'_> {
         let graph = self.graph;
         let (view, other) = (graph.shape(a.address)?, graph.shape(b.address)?);
         let indices = |access: &Access| {
-            let address = self.index_of(access.address);
+            let address = index_of(self.graph, access.address);
             let forms = graph[address].src[1..].iter().map(|&i| Affine::of(graph, i));
             forms.collect::<Option<Vec<Affine>>>()
         };
@@ -138,15 +138,6 @@ impl Prover<'_> {
             Some(flat)
         };
         Some(vec![(flat(left, view)?, flat(right, other)?)])
-    }
-
-    /// The INDEX of an address.
-    fn index_of(&self, address: Id) -> Id {
-        let mut n = address;
-        while self.graph[n].op == Op::After {
-            n = self.graph[n].src[0];
-        }
-        n
     }
 
     /// Adds to `equal` the ranges that the equations force to agree; true if there is no solution.
@@ -219,7 +210,7 @@ impl Prover<'_> {
         let graph = self.graph;
         let buffer = buffer_name(graph, a.storage);
         if let Some((v, w)) = self.witness(a, b) {
-            let index = self.index_of(a.address);
+            let index = index_of(self.graph, a.address);
             let left = self.order.regions().open(a.node);
             let element: Vec<String> = graph[index].src[1..]
                 .iter()
@@ -238,7 +229,7 @@ impl Prover<'_> {
             };
         }
         let data = [a, b].into_iter().find_map(|access| {
-            let index = self.index_of(access.address);
+            let index = index_of(self.graph, access.address);
             let indices = graph[index].src[1..].iter();
             indices.flat_map(|&i| graph.reachable(i)).find(|&n| graph[n].op == Op::Load)
         });
@@ -260,7 +251,7 @@ impl Prover<'_> {
         if graph.shape(a.address)? != graph.shape(b.address)? {
             return None;
         }
-        let indices = |address: Id| &graph[self.index_of(address)].src[1..];
+        let indices = |address: Id| &graph[index_of(self.graph, address)].src[1..];
         let (i, j) = (indices(a.address), indices(b.address));
         let elements = |bounds: &Bounds, ranges: &[Id], point: &[i128], gate, indices: &[Id]| {
             if !open_at(graph, bounds, ranges, point, gate) {

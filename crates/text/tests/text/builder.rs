@@ -86,7 +86,7 @@ impl Builder {
         let dtype = match op.result() {
             uop::ResultType::SameAs(n) => self.dtype(args[n]),
             uop::ResultType::Always(dtype) => dtype,
-            uop::ResultType::Stated => panic!("{op} states its type"),
+            uop::ResultType::Stated | uop::ResultType::Sized => panic!("{op} states its type"),
         };
         self.define(dtype, Expr::Alu { op, args: args.iter().copied().collect(), exact })
     }

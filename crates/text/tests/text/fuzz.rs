@@ -5,8 +5,9 @@ use uop::{DType, Op};
 
 use crate::builder::Builder;
 use crate::programs::launch;
+use crate::run;
+use crate::support::tools;
 use crate::value::{STORED, Value, apply, edges, ops_on};
-use crate::{run, tools};
 
 /// Marsaglia's xorshift64.
 struct Random(u64);

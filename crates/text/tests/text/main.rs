@@ -9,5 +9,6 @@ mod hip;
 mod names;
 mod programs;
 mod run;
-mod tools;
+#[path = "../../../../tests/support/mod.rs"]
+mod support;
 mod value;

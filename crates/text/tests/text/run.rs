@@ -1,24 +1,12 @@
 //! C by real compilers, run in a child process, against values computed here.
 
-use std::fs;
-use std::path::Path;
-
-use lower::{Launch, Program};
-use text::{C, emit, entry_name};
+use lower::Program;
+use text::{C, emit};
 use uop::{DType, Op};
 
 use crate::programs::{embedding_bwd, every_op, histogram, registers, saxpy, torture};
-use crate::tools;
+use crate::support::cc;
 use crate::value::{STORED, Value, apply, edges, ops_on};
-
-/// How a kernel is called: its typed function, slices from the last to the first, or slices at the
-/// same time.
-const MODES: [&str; 3] = ["whole", "slices", "threads"];
-
-/// Options beside the strict ones. The last finds undefined behaviour; `cc` only, as clang's
-/// runtime is a package of its own.
-const LEVELS: [&[&str]; 3] =
-    [&["-O0"], &["-O3"], &["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]];
 
 /// Compiles `program` with every compiler, runs it on `inputs` in every mode, and compares all
 /// buffers with `want`.
@@ -30,111 +18,26 @@ pub(crate) fn check(
     want: &[Vec<Value>],
     same: fn(Value, Value) -> bool,
 ) {
-    let dir = tempfile::tempdir().expect("there is room for temporary files");
-    let file = |name: &str| dir.path().join(name);
-    let source = emit(program, &C).expect("C has all of it");
-    fs::write(file("kernel.c"), &source).expect("the folder is writable");
-    fs::write(file("driver.c"), driver(program, inputs)).expect("the folder is writable");
-    let bytes: Vec<u8> = inputs.iter().flatten().flat_map(|v| v.bytes()).collect();
-    fs::write(file("input"), bytes).expect("the folder is writable");
-
-    for compiler in tools::c_compilers(test) {
-        for level in LEVELS {
-            if compiler != "cc" && level.len() > 1 {
-                continue;
-            }
-            let mut args = vec!["-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread"];
-            args.extend(level);
-            let paths = [file("kernel.c"), file("driver.c"), file("kernel")];
-            let [kernel, driver, out] = paths.each_ref().map(|p| p.to_str().expect("UTF-8"));
-            args.extend([kernel, driver, "-o", out]);
-            tools::run(compiler, &args, Path::new("/dev/null"));
-            for mode in MODES {
-                let out = tools::run(out, &[mode], &file("input")).stdout;
-                let mut rest = &out[..];
-                for (slot, (param, want)) in program.params.iter().zip(want).enumerate() {
-                    let size = want.len() * param.dtype.size().expect("it is stored");
-                    let got = Value::read(param.dtype, &rest[..size]);
-                    rest = &rest[size..];
-                    for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
-                        assert!(
-                            same(want, got),
-                            "{test}, {compiler} {level:?}, {mode}: {}[{i}] (slot {slot}) is \
-                             {got:?} instead of {want:?} in\n{source}",
-                            param.name
-                        );
-                    }
+    let bytes = |values: &Vec<Value>| values.iter().flat_map(|v| v.bytes()).collect();
+    let inputs: Vec<Vec<u8>> = inputs.iter().map(bytes).collect();
+    for build in cc::builds(test, program) {
+        for mode in cc::MODES {
+            let out = build.run(mode, &inputs);
+            for (slot, (param, want)) in program.params.iter().zip(want).enumerate() {
+                let got = Value::read(param.dtype, &out[slot]);
+                for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
+                    assert!(
+                        same(want, got),
+                        "{test}, {}, {mode}: {}[{i}] (slot {slot}) is {got:?} instead of {want:?} \
+                         in\n{}",
+                        build.label,
+                        param.name,
+                        emit(program, &C).expect("C has all of it")
+                    );
                 }
-                assert!(rest.is_empty());
             }
         }
     }
-}
-
-/// A program that reads the buffers, calls the kernel and writes the buffers.
-fn driver(program: &Program, inputs: &[Vec<Value>]) -> String {
-    let Launch::Range { extent } = program.launch else { panic!("no grid in C") };
-    let entry = entry_name(program, &C);
-    let name = entry.strip_suffix("_range").expect("it ends so");
-    let types: Vec<String> = program
-        .params
-        .iter()
-        .map(|param| {
-            let constant = if param.mutable { "" } else { "const " };
-            let dtype = match param.dtype {
-                DType::Bool => "_Bool",
-                DType::I32 => "int32_t",
-                DType::I64 => "int64_t",
-                DType::F32 => "float",
-                DType::Void | DType::Index => panic!("no {} in memory", param.dtype),
-            };
-            format!("{constant}{dtype} *")
-        })
-        .collect();
-    let sizes: Vec<String> = inputs
-        .iter()
-        .map(|values| values.iter().map(|v| v.bytes().len()).sum::<usize>().to_string())
-        .collect();
-    let n = inputs.len();
-    let args: Vec<String> = (0..n).map(|i| format!("b[{i}]")).collect();
-    let (types, sizes, args) = (types.join(", "), sizes.join(", "), args.join(", "));
-    format!(
-        r#"
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-void {entry}(void *const *, int64_t, int64_t);
-void {name}({types});
-static void *b[{n}];
-static const size_t sizes[] = {{{sizes}}};
-static const int64_t cuts[] = {{0, {extent} / 3, {extent} / 2, {extent}}};
-static void *slice(void *cut) {{
-    const int64_t *at = cut;
-    if (at[0] < at[1]) {entry}(b, at[0], at[1]);
-    return 0;
-}}
-int main(int argc, char **argv) {{
-    if (argc != 2) return 3;
-    for (int i = 0; i < {n}; ++i) {{
-        b[i] = malloc(sizes[i]);
-        if (!b[i] || fread(b[i], 1, sizes[i], stdin) != sizes[i]) return 4;
-    }}
-    if (!strcmp(argv[1], "whole")) {{
-        {name}({args});
-    }} else if (!strcmp(argv[1], "slices")) {{
-        for (int i = 2; i >= 0; --i) slice((void *)&cuts[i]);
-    }} else {{
-        pthread_t threads[3];
-        for (int i = 0; i < 3; ++i) pthread_create(&threads[i], 0, slice, (void *)&cuts[i]);
-        for (int i = 0; i < 3; ++i) pthread_join(threads[i], 0);
-    }}
-    for (int i = 0; i < {n}; ++i) fwrite(b[i], 1, sizes[i], stdout);
-    return 0;
-}}
-"#
-    )
 }
 
 fn floats(values: impl IntoIterator<Item = f32>) -> Vec<Value> {

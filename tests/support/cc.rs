@@ -1,0 +1,138 @@
+//! Kernels in C, compiled by real compilers and run in a child process.
+
+use std::fs;
+use std::path::Path;
+
+use lower::{Launch, Program};
+use tempfile::TempDir;
+use text::{C, emit, entry_name};
+use uop::DType;
+
+use super::tools;
+
+/// How a kernel is called: its typed function, slices from the last to the first, or slices at the
+/// same time.
+pub(crate) const MODES: [&str; 3] = ["whole", "slices", "threads"];
+
+/// Options beside the strict ones. The last finds undefined behaviour; `cc` only, as clang's
+/// runtime is a package of its own.
+const LEVELS: [&[&str]; 3] =
+    [&["-O0"], &["-O3"], &["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]];
+
+/// A kernel that a compiler has built, with a `main` that reads and writes its buffers.
+pub(crate) struct Build {
+    /// The compiler and its options, for messages.
+    pub(crate) label: String,
+    dir: TempDir,
+    sizes: Vec<usize>,
+}
+
+/// Builds `program` with every compiler at every level; a warning fails.
+#[track_caller]
+pub(crate) fn builds(test: &str, program: &Program) -> Vec<Build> {
+    let mut builds = Vec::new();
+    for compiler in tools::c_compilers(test) {
+        for level in LEVELS {
+            if compiler != "cc" && level.len() > 1 {
+                continue;
+            }
+            let dir = tempfile::tempdir().expect("there is room for temporary files");
+            let source = emit(program, &C).expect("C has all of it");
+            fs::write(dir.path().join("kernel.c"), source).expect("the folder is writable");
+            fs::write(dir.path().join("driver.c"), driver(program)).expect("it is writable");
+            let paths = ["kernel.c", "driver.c", "kernel"].map(|name| dir.path().join(name));
+            let [kernel, driver, out] = paths.each_ref().map(|p| p.to_str().expect("UTF-8"));
+            let mut args = vec!["-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread"];
+            args.extend(level);
+            args.extend([kernel, driver, "-o", out]);
+            tools::run(compiler, &args, Path::new("/dev/null"));
+            let sizes = program.params.iter().map(|p| p.len() as usize * size(p.dtype)).collect();
+            builds.push(Build { label: format!("{compiler} {level:?}"), dir, sizes });
+        }
+    }
+    builds
+}
+
+impl Build {
+    /// Runs it on `buffers`, the bytes of each parameter, and returns what they are afterwards.
+    #[track_caller]
+    pub(crate) fn run(&self, mode: &str, buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let input = self.dir.path().join("input");
+        fs::write(&input, buffers.concat()).expect("the folder is writable");
+        let kernel = self.dir.path().join("kernel");
+        let out = tools::run(kernel.to_str().expect("UTF-8"), &[mode], &input).stdout;
+        let mut rest = &out[..];
+        let pieces = self.sizes.iter().map(|&size| {
+            let (piece, more) = rest.split_at(size);
+            rest = more;
+            piece.to_vec()
+        });
+        let pieces = pieces.collect();
+        assert!(rest.is_empty());
+        pieces
+    }
+}
+
+fn size(dtype: DType) -> usize {
+    dtype.size().expect("it is stored")
+}
+
+/// A program that reads the buffers, calls the kernel and writes the buffers.
+fn driver(program: &Program) -> String {
+    let Launch::Range { extent } = program.launch else { panic!("no grid in C") };
+    let entry = entry_name(program, &C);
+    let name = entry.strip_suffix("_range").expect("it ends so");
+    let types = program.params.iter().map(|param| {
+        let constant = if param.mutable { "" } else { "const " };
+        let dtype = match param.dtype {
+            DType::Bool => "_Bool",
+            DType::I32 => "int32_t",
+            DType::I64 => "int64_t",
+            DType::F32 => "float",
+            DType::Void | DType::Index => panic!("no {} in memory", param.dtype),
+        };
+        format!("{constant}{dtype} *")
+    });
+    let types = types.collect::<Vec<String>>().join(", ");
+    let sizes = program.params.iter().map(|p| (p.len() as usize * size(p.dtype)).to_string());
+    let sizes = sizes.collect::<Vec<String>>().join(", ");
+    let n = program.params.len();
+    let args = (0..n).map(|i| format!("b[{i}]")).collect::<Vec<String>>().join(", ");
+    format!(
+        r#"
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+void {entry}(void *const *, int64_t, int64_t);
+void {name}({types});
+static void *b[{n}];
+static const size_t sizes[] = {{{sizes}}};
+static const int64_t cuts[] = {{0, {extent} / 3, {extent} / 2, {extent}}};
+static void *slice(void *cut) {{
+    const int64_t *at = cut;
+    if (at[0] < at[1]) {entry}(b, at[0], at[1]);
+    return 0;
+}}
+int main(int argc, char **argv) {{
+    if (argc != 2) return 3;
+    for (int i = 0; i < {n}; ++i) {{
+        b[i] = malloc(sizes[i] + !sizes[i]);
+        if (!b[i] || fread(b[i], 1, sizes[i], stdin) != sizes[i]) return 4;
+    }}
+    if (!strcmp(argv[1], "whole")) {{
+        {name}({args});
+    }} else if (!strcmp(argv[1], "slices")) {{
+        for (int i = 2; i >= 0; --i) slice((void *)&cuts[i]);
+    }} else {{
+        pthread_t threads[3];
+        for (int i = 0; i < 3; ++i) pthread_create(&threads[i], 0, slice, (void *)&cuts[i]);
+        for (int i = 0; i < 3; ++i) pthread_join(threads[i], 0);
+    }}
+    for (int i = 0; i < {n}; ++i) fwrite(b[i], 1, sizes[i], stdout);
+    return 0;
+}}
+"#
+    )
+}
