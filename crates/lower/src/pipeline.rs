@@ -25,8 +25,8 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "split-ranges", run: split_ranges, after: Phase::Built },
     Pass { name: "guard-accesses", run: guard_accesses, after: Phase::Built },
     Pass { name: "check-races", run: check_races, after: Phase::Built },
-    Pass { name: "pin-accesses", run: pin_accesses, after: Phase::Built },
     Pass { name: "drop-unit-ranges", run: drop_unit_ranges, after: Phase::Built },
+    Pass { name: "pin-accesses", run: pin_accesses, after: Phase::Built },
     Pass { name: "simplify", run: simplify, after: Phase::Built },
     Pass { name: "place-axes", run: place_axes, after: Phase::Placed },
     Pass { name: "flatten-addresses", run: flatten_addresses, after: Phase::Lowered },
@@ -72,7 +72,7 @@ pub fn lower_observed(
 pub fn check(graph: &Graph, sink: Id) -> Result<(), LowerError> {
     let no_grid = Caps { grid: None, narrow_index: false };
     let (mut work, mut root, _) = graph.canonical(sink);
-    for pass in PASSES.iter().take_while(|pass| pass.name != "pin-accesses") {
+    for pass in PASSES.iter().take_while(|pass| pass.name != "drop-unit-ranges") {
         root = (pass.run)(&mut work, root, &no_grid)?;
     }
     Ok(())

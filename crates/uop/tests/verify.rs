@@ -921,7 +921,7 @@ fn lowered_addresses_are_flat() {
     check(
         Lowered,
         |b| kernel(b, 2),
-        expect!["%6: the number of indices into %2 is 2, expected one per axis, 1"],
+        expect!["%5: the number of indices into %2 is 2, expected one per axis, 1"],
     );
 }
 

@@ -1,6 +1,8 @@
+use std::collections::HashSet;
+
 use uop::{Graph, Id, Op};
 
-use super::without;
+use super::{intern_apart, without};
 use crate::caps::Caps;
 use crate::error::LowerError;
 
@@ -8,10 +10,11 @@ use crate::error::LowerError;
 ///
 /// Takes and keeps `Phase::Built`; afterwards no RANGE has a constant bound of 1. Never fails.
 pub fn drop_unit_ranges(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
+    let mut seen = HashSet::new();
     Ok(graph.rebuild(root, |graph, _, node| match node.op {
         Op::Range if graph.as_int(node.src[0]) == Some(1) => graph.index(0),
         // What was a range is now a constant among the dependencies.
         Op::End | Op::After => without(graph, node, Op::Const),
-        _ => graph.intern(node),
+        _ => intern_apart(graph, node, &mut seen),
     }))
 }

@@ -1,6 +1,8 @@
+use std::collections::HashSet;
+
 use uop::{Access, Arg, Bounds, Const, DType, Graph, Id, Op, Order};
 
-use super::add_gate;
+use super::{add_gate, intern_apart};
 use crate::caps::Caps;
 use crate::error::LowerError;
 use crate::prove::bounds::{Missing, missing};
@@ -21,6 +23,7 @@ pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lower
     for n in graph.reachable(root) {
         tests[n.index()] = missing(graph, &mut bounds, &order, n)?;
     }
+    let mut seen = HashSet::new();
     Ok(graph.rebuild(root, |graph, old, mut node| {
         if !node.is_access() {
             return graph.intern(node);
@@ -46,6 +49,6 @@ pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lower
             Arg::Custom(custom, access) => Arg::Custom(custom, Access { inbounds: true, ..access }),
             arg => arg,
         };
-        graph.intern(node)
+        intern_apart(graph, node, &mut seen)
     }))
 }

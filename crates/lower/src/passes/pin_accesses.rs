@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use uop::{Graph, Id, Op, Ranges, Regions, Sources};
 
@@ -8,6 +8,9 @@ use crate::error::LowerError;
 /// Makes the region of every access that memory order depends on explicit: its buffer comes AFTER
 /// all the access's ranges. From here on an index may lose a range (`i * 0` is 0) and a parallel
 /// range may become a loop, and the access still happens once per instance.
+///
+/// Two atomics on one buffer in the same ranges are ordered, so that no simplification makes them
+/// one node, which would happen once.
 ///
 /// Concerns STORE, CUSTOM, and a LOAD of what the kernel writes. Takes and keeps `Phase::Built`.
 /// Never fails.
@@ -20,15 +23,26 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
         .flat_map(|n| graph[n].addresses())
         .filter_map(|address| graph.storage(address))
         .collect();
+    // The last atomic on a buffer in a set of ranges.
+    let mut last: HashMap<(Option<Id>, Ranges), Id> = HashMap::new();
     // A range may hold an access in its bound, so ranges are replaced as other nodes are.
     let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
     Ok(graph.rebuild(root, |graph, old, mut node| {
         let addresses = node.addresses();
         if addresses.iter().any(|&a| graph.storage(a).is_some_and(|s| written.contains(&s))) {
-            let ranges: Ranges = regions.open(old).iter().filter_map(|r| new[r.index()]).collect();
+            let mut deps: Ranges =
+                regions.open(old).iter().filter_map(|r| new[r.index()]).collect();
+            let atomic = node.op == Op::Custom;
+            let key = (graph.storage(addresses[0]), deps.clone());
+            deps.extend(last.get(&key).copied().filter(|_| atomic));
             for s in node.src.iter_mut().filter(|s| addresses.contains(s)) {
-                *s = pin(graph, *s, &ranges);
+                *s = pin(graph, *s, &deps);
             }
+            let id = graph.intern(node);
+            if atomic {
+                last.insert(key, id);
+            }
+            return id;
         }
         let id = graph.intern(node);
         new[old.index()] = Some(id);
@@ -36,13 +50,13 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
     }))
 }
 
-/// `address` with its buffer after `ranges`.
-fn pin(graph: &mut Graph, address: Id, ranges: &[Id]) -> Id {
-    if ranges.is_empty() {
+/// `address` with its buffer after `deps`.
+fn pin(graph: &mut Graph, address: Id, deps: &[Id]) -> Id {
+    if deps.is_empty() {
         return address;
     }
     let mut node = graph[address].clone();
-    let after: Sources = std::iter::once(node.src[0]).chain(ranges.iter().copied()).collect();
+    let after: Sources = std::iter::once(node.src[0]).chain(deps.iter().copied()).collect();
     if node.op == Op::After {
         node.src.extend(after.into_iter().skip(1));
     } else {

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use uop::{Arg, Axis, AxisType, Const, DType, Graph, Id, Node, Op, Order, Special};
+use uop::{Arg, Axis, AxisType, DType, Graph, Id, Node, Op, Order, Ranges, Special};
 
 use super::{add_gate, without};
 use crate::caps::{Caps, GridLimits};
@@ -25,47 +25,53 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
     let mut parallel: Vec<Id> = order.regions().parallel().to_vec();
     parallel.sort_by_key(|&r| (order.rank(r), r));
     let places = match caps.grid {
-        Some(limits) => grid_places(graph, root, &parallel, &limits)?,
+        Some(limits) => grid_places(graph, &order, root, &parallel, &limits)?,
         None => thread_place(graph, &order, root, &parallel),
     };
-    let effects_missing = |order: &Order, n: Id| -> Vec<Id> {
+    let outside = outside(graph, &order, root);
+    // The parallel ranges around an effect that it lacks.
+    let missing = |n: Id| -> Vec<Id> {
         let open = order.regions().open(n);
-        let special = |r: &&Id| matches!(places.get(r), Some(Place::Special(_)));
-        parallel.iter().filter(special).filter(|r| !open.contains(r)).copied().collect()
+        let around = |r: &Id| {
+            matches!(places.get(r), Some(Place::Special(_)))
+                || open.iter().any(|s| outside.get(s).is_some_and(|ranges| ranges.contains(r)))
+        };
+        parallel.iter().copied().filter(|r| !open.contains(r) && around(r)).collect()
     };
-    let mut new: HashMap<Id, Id> = HashMap::new();
     Ok(graph.rebuild(root, |graph, old, mut node| {
-        let id = match node.op {
-            Op::Range => match places.get(&old) {
-                Some(&Place::Special(special)) => graph.intern(
-                    Node::new(Op::Special, DType::Index, node.src).with_arg(Arg::Special(special)),
-                ),
-                place => {
-                    let thread = matches!(place, Some(Place::Thread));
-                    let kind = if thread { AxisType::Thread } else { AxisType::Loop };
-                    let Some(Axis { number, .. }) = node.axis() else {
-                        unreachable!("the verifier rejects a range without an axis")
-                    };
-                    graph.intern(node.with_arg(Arg::Range(Axis { number, kind })))
-                }
-            },
+        match node.op {
+            Op::Range => {
+                let place = place(&node, places.get(&old));
+                graph.intern(place)
+            }
             // An AFTER keeps it, so that no extent of the grid is lost.
             Op::End => without(graph, node, Op::Special),
             _ if node.is_effect() => {
-                for r in effects_missing(&order, old) {
-                    let special =
-                        new.get(&r).copied().unwrap_or_else(|| special_of(graph, r, &places));
-                    let zero = graph.constant(DType::Index, Const::Int(0));
-                    let test = graph.op(Op::CmpEq, &[special, zero]);
+                for r in missing(old) {
+                    // Its bound is a constant, so it may be placed before its turn.
+                    let place = place(&graph[r], places.get(&r));
+                    let (index, zero) = (graph.intern(place), graph.index(0));
+                    let test = graph.op(Op::CmpEq, &[index, zero]);
                     add_gate(graph, &mut node, test);
                 }
                 graph.intern(node)
             }
             _ => graph.intern(node),
-        };
-        new.insert(old, id);
-        id
+        }
     }))
+}
+
+/// The ranges around each range.
+fn outside(graph: &Graph, order: &Order, root: Id) -> HashMap<Id, Ranges> {
+    let mut outside = HashMap::new();
+    for n in graph.reachable(root).into_iter().filter(|&n| graph[n].op == Op::End) {
+        let mut ranges = order.nest(n);
+        for &r in &graph[n].src[1..] {
+            outside.insert(r, ranges.clone());
+            ranges.push(r);
+        }
+    }
+    outside
 }
 
 /// Where a parallel range runs; those without a place become loops.
@@ -75,18 +81,28 @@ enum Place {
     Thread,
 }
 
-/// The hardware index that stands for the range `r`, whose bound is a constant.
-fn special_of(graph: &mut Graph, r: Id, places: &HashMap<Id, Place>) -> Id {
-    let Some(&Place::Special(special)) = places.get(&r) else {
-        unreachable!("only ranges with a hardware index are missing")
+/// What the RANGE `node` becomes.
+fn place(node: &Node, place: Option<&Place>) -> Node {
+    let kind = match place {
+        Some(&Place::Special(special)) => {
+            let bound = node.src.iter().copied();
+            return Node::new(Op::Special, DType::Index, bound).with_arg(Arg::Special(special));
+        }
+        Some(Place::Thread) => AxisType::Thread,
+        None => AxisType::Loop,
     };
-    let bound = graph[r].src[0];
-    graph.intern(Node::new(Op::Special, DType::Index, [bound]).with_arg(Arg::Special(special)))
+    let Some(Axis { number, .. }) = node.axis() else {
+        unreachable!("the verifier rejects a range without an axis")
+    };
+    node.clone().with_arg(Arg::Range(Axis { number, kind }))
 }
 
 /// Hands out the dimensions of the grid and checks its limits.
+///
+/// An empty range stays a loop, unless it is around the whole kernel: what lacks it happens.
 fn grid_places(
     graph: &Graph,
+    order: &Order,
     root: Id,
     parallel: &[Id],
     limits: &GridLimits,
@@ -108,15 +124,18 @@ fn grid_places(
         let Some(&limit) = limits.blocks.get(dim) else {
             break;
         };
-        if extent(r)? <= limit {
+        if extent(r)? <= limit && (extent(r)? > 0 || is_around_all(graph, order, root, r)) {
             places.insert(r, Place::Special(Special::Block(dim as u8)));
             total *= u128::from(extent(r)?);
             dim += 1;
         }
     }
     let mut items: u128 = 1;
-    let locals = parallel.iter().rev().filter(|&&r| graph.axis(r).kind == AxisType::Local);
-    for (dim, &r) in locals.take(3).enumerate() {
+    let mut locals: Vec<Id> = parallel.to_vec();
+    locals.retain(|&r| {
+        graph.axis(r).kind == AxisType::Local && graph.as_int(graph[r].src[0]) > Some(0)
+    });
+    for (dim, &r) in locals.iter().rev().take(3).enumerate() {
         places.insert(r, Place::Special(Special::Item(dim as u8)));
         items *= u128::from(extent(r)?);
     }
@@ -132,12 +151,15 @@ fn grid_places(
     Ok(places)
 }
 
-/// The outermost parallel range, if every effect is inside it.
+/// The outermost parallel range, if it is around the whole kernel.
 fn thread_place(graph: &Graph, order: &Order, root: Id, parallel: &[Id]) -> HashMap<Id, Place> {
     let outermost = parallel.first().copied().filter(|&r| order.rank(r) == 0);
-    let around_all = outermost.filter(|r| {
-        let effects = graph.reachable(root).into_iter().filter(|&n| graph[n].is_effect());
-        effects.into_iter().all(|n| order.regions().open(n).contains(r))
-    });
+    let around_all = outermost.filter(|&r| is_around_all(graph, order, root, r));
     around_all.into_iter().map(|r| (r, Place::Thread)).collect()
+}
+
+/// Whether every effect is inside the range `r`.
+fn is_around_all(graph: &Graph, order: &Order, root: Id, r: Id) -> bool {
+    let effects = graph.reachable(root).into_iter().filter(|&n| graph[n].is_effect());
+    effects.into_iter().all(|n| order.regions().open(n).contains(&r))
 }

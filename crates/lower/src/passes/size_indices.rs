@@ -51,6 +51,8 @@ pub fn size_indices(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lowe
                 let n = graph.intern(Node { dtype: wide, ..node });
                 at_width(graph, n, own)
             }
+            // What was `index` may have become the very type that it is cast to.
+            None if node.op == Op::Cast => graph.cast(node.src[0], node.dtype),
             None => graph.intern(node),
         }
     }))
