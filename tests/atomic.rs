@@ -43,10 +43,15 @@ fn a_plain_add_is_refused() {
     let error = Device::cpu().compile(&kernel).expect_err("it is a race");
     assert_eq!(
         error.to_string(),
-        "%9: possible race on `sums`: cannot prove that this access and %12 never touch one element \
+        "%10: possible race on `sums`: cannot prove that this access and %14 never touch one element \
          at different points, as that depends on %5; use an atomic, order them with `after`, or \
          vouch for the store with `disjoint`"
     );
+    // The names are those that the kernel prints.
+    let text = kernel.to_string();
+    for line in ["%5 = load", "%10 = load", "%14 = store"] {
+        assert!(text.contains(line), "{text}");
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What the tests of several crates share.
+//! What several tests share; none uses all of it.
+#![allow(dead_code)]
 
 pub(crate) mod cc;
 pub(crate) mod hip;

@@ -180,7 +180,7 @@ impl<'k> Columns<'k> {
             Axes::Gpu => AxisType::Local,
             Axes::Cpu => AxisType::Loop,
         };
-        let outer = k.range((dim + block - 1) / block, AxisType::Global);
+        let outer = k.range((dim - 1) / block + 1, AxisType::Global);
         let inner = k.range(block, kind);
         let j = outer * block + inner;
         let gate = (dim % block != 0).then(|| j.lt(dim));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use interp::Data;
 use lower::ProgramParam;
 use uop::KernelGraph;
+use uop::print::localize;
 
 use crate::buffer::Buffer;
 use crate::check::check;
@@ -36,8 +37,6 @@ pub(crate) enum Code {
         code: Box<jit::Code>,
         /// Within i64.
         extent: u64,
-        /// The argument behind each buffer that the code takes.
-        slots: Vec<usize>,
     },
     /// The kernel itself, to be interpreted.
     Graph(KernelGraph),
@@ -144,14 +143,12 @@ impl Compiled {
 
         let start = Instant::now();
         let threads = match code {
-            Code::Machine { code, extent, slots } => {
-                let pointers = slots.iter().map(|&slot| buffers[slot].pointer());
-                let pointers = Pointers(pointers.collect());
+            Code::Machine { code, extent } => {
+                let pointers = Pointers(buffers.iter().map(Buffer::pointer).collect());
                 let threads = options.threads.unwrap_or_else(default_threads);
                 let run = |slice: Range<u64>| {
-                    // SAFETY: `check` has found that each buffer is what the program's parameter
-                    // asks for: `slots` leads to a parameter that is equal to the program's. The
-                    // buffers are borrowed mutably until all slices are done; the slices are
+                    // SAFETY: `check` has found that each buffer is what the parameter of its slot
+                    // asks for, and these are the program's: lowering keeps them all. The buffers are borrowed mutably until all slices are done; the slices are
                     // disjoint parts of `0..extent`, which is within i64. What the program does
                     // is what `lower` promises of a verified kernel.
                     unsafe { code.run(pointers.get(), slice.start as i64, slice.end as i64) }
@@ -160,7 +157,11 @@ impl Compiled {
                     .map_err(|reason| LaunchErrorKind::Threads { threads, reason })
             }
             Code::Graph(kernel) => {
-                interpret(kernel, params, buffers).map(|()| 1).map_err(LaunchErrorKind::Interp)
+                interpret(kernel, params, buffers).map(|()| 1).map_err(|error| {
+                    let KernelGraph { graph, sink } = kernel;
+                    let message = localize(graph, *sink, &error.to_string());
+                    LaunchErrorKind::Interp { error, message }
+                })
             }
             Code::Nothing => Ok(0),
             Code::Source(_) => unreachable!("source was refused above"),

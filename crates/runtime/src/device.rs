@@ -5,27 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lower::{Caps, GridLimits, Launch, Program, ProgramParam};
+use lower::{Caps, Launch, Program, ProgramParam};
 use thiserror::Error;
+use uop::print::localize;
 use uop::{Arg, BuildErrors, DType, Kernel, KernelGraph, Phase, Val, verify};
 
 use crate::buffer::Buffer;
 use crate::compiled::{Code, Compiled, LaunchOptions, Launched};
 use crate::error::{CompileError, Error};
-
-/// The CPU: no grid, and addresses in 64 bits.
-const CPU_CAPS: Caps = Caps { grid: None, narrow_index: false };
-
-/// The limits of a HIP launch, as `hipDeviceProp_t` has them for AMD GPUs; work-items are counted
-/// in 32 bits.
-const HIP_CAPS: Caps = Caps {
-    grid: Some(GridLimits {
-        blocks: [(1 << 31) - 1, 65_535, 65_535],
-        block_items: 1024,
-        total_items: (1 << 32) - 1,
-    }),
-    narrow_index: true,
-};
 
 /// A device of the table.
 struct Entry {
@@ -33,8 +20,8 @@ struct Entry {
     about: &'static str,
     /// What it lowers for; `None` if it does not lower.
     caps: Option<Caps>,
-    /// The code of a verified kernel with these parameters.
-    code: fn(&KernelGraph, &[ProgramParam]) -> Result<Code, CompileError>,
+    /// The code of a verified kernel.
+    code: fn(&KernelGraph) -> Result<Code, CompileError>,
 }
 
 /// Every device.
@@ -43,11 +30,11 @@ static DEVICES: [&Entry; 4] = [&CPU, &INTERP, &NULL, &AMD];
 static CPU: Entry = Entry {
     name: "cpu",
     about: "runs machine code on this CPU, with threads",
-    caps: Some(CPU_CAPS),
-    code: |kernel, params| {
-        let program = lower::lower(&kernel.graph, kernel.sink, &CPU_CAPS)?;
+    caps: Some(jit::CAPS),
+    code: |kernel| {
+        let program = lowered(kernel, &jit::CAPS)?;
         let code = Box::new(jit::compile(&program, &jit::Options::default())?);
-        Ok(Code::Machine { code, extent: extent(&program)?, slots: slots(&program, params) })
+        Ok(Code::Machine { code, extent: extent(&program)? })
     },
 };
 
@@ -55,25 +42,33 @@ static INTERP: Entry = Entry {
     name: "interp",
     about: "runs the graph as written and checks everything; slow",
     caps: None,
-    code: |kernel, _| Ok(Code::Graph(kernel.clone())),
+    code: |kernel| Ok(Code::Graph(kernel.clone())),
 };
 
 static NULL: Entry = Entry {
     name: "null",
     about: "compiles machine code and runs nothing; counts launches",
-    caps: Some(CPU_CAPS),
-    code: |kernel, params| (CPU.code)(kernel, params).map(|_| Code::Nothing),
+    caps: Some(jit::CAPS),
+    code: |kernel| (CPU.code)(kernel).map(|_| Code::Nothing),
 };
 
 static AMD: Entry = Entry {
     name: "amd",
     about: "writes HIP source for AMD GPUs; runs nothing",
-    caps: Some(HIP_CAPS),
-    code: |kernel, _| {
-        let program = lower::lower(&kernel.graph, kernel.sink, &HIP_CAPS)?;
+    caps: Some(text::HIP.caps),
+    code: |kernel| {
+        let program = lowered(kernel, &text::HIP.caps)?;
         Ok(Code::Source(text::emit(&program, &text::HIP)?))
     },
 };
+
+fn lowered(kernel: &KernelGraph, caps: &Caps) -> Result<Program, CompileError> {
+    let KernelGraph { graph, sink } = kernel;
+    lower::lower(graph, *sink, caps).map_err(|error| {
+        let message = localize(graph, *sink, &error.to_string());
+        CompileError::Lower { error: Box::new(error), message }
+    })
+}
 
 /// How many instances the outermost range has.
 fn extent(program: &Program) -> Result<u64, CompileError> {
@@ -83,13 +78,6 @@ fn extent(program: &Program) -> Result<u64, CompileError> {
         Launch::Range { extent } => Err(CompileError::Extent { extent }),
         Launch::Grid { .. } => unreachable!("lowering makes a grid only for caps with one"),
     }
-}
-
-/// The argument that each parameter of `program` is: passes drop those that a kernel does not need.
-fn slots(program: &Program, params: &[ProgramParam]) -> Vec<usize> {
-    let slot = |param| params.iter().position(|other| other == param);
-    let slots = program.params.iter().map(slot).collect::<Option<_>>();
-    slots.expect("lowering leaves parameters as they are")
 }
 
 /// The arguments of a verified kernel, by slot.
@@ -213,12 +201,15 @@ impl Device {
         if sink.index() >= graph.len() {
             return Err(CompileError::NoSink { sink: sink.index(), nodes: graph.len() });
         }
-        verify(graph, *sink, Phase::Built)?;
+        verify(graph, *sink, Phase::Built).map_err(|errors| {
+            let message = localize(graph, *sink, &errors.to_string());
+            CompileError::Verify { errors, message }
+        })?;
         let Arg::Sink(name) = &graph[*sink].arg else {
             unreachable!("the verifier rejects a root that is no sink")
         };
         let params = params(kernel);
-        let code = (self.entry.code)(kernel, &params)?;
+        let code = (self.entry.code)(kernel)?;
         let name = name.to_string();
         Ok(Compiled::new(self.clone(), name, params, code, start.elapsed()))
     }

@@ -8,7 +8,8 @@ use text::EmitError;
 use thiserror::Error as ThisError;
 use uop::{BuildErrors, DType, VerifyErrors};
 
-/// Why a device does not compile a kernel. Nodes are those of the graph that was given.
+/// Why a device does not compile a kernel. In errors, nodes are those of the graph that was given;
+/// in messages, they have the names of its canonical text, as the kernel prints.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[non_exhaustive]
 pub enum CompileError {
@@ -21,11 +22,21 @@ pub enum CompileError {
         nodes: usize,
     },
     /// The graph breaks rules of the verifier.
-    #[error(transparent)]
-    Verify(#[from] VerifyErrors),
+    #[error("{message}")]
+    Verify {
+        /// The violations.
+        errors: VerifyErrors,
+        /// The message.
+        message: String,
+    },
     /// The kernel is refused: an access out of bounds, a race, or something not supported.
-    #[error(transparent)]
-    Lower(Box<LowerError>),
+    #[error("{message}")]
+    Lower {
+        /// The reason.
+        error: Box<LowerError>,
+        /// The message.
+        message: String,
+    },
     /// There is no machine code for it.
     #[error(transparent)]
     Jit(#[from] JitError),
@@ -38,12 +49,6 @@ pub enum CompileError {
         /// Its extent.
         extent: u64,
     },
-}
-
-impl From<LowerError> for CompileError {
-    fn from(error: LowerError) -> CompileError {
-        CompileError::Lower(Box::new(error))
-    }
 }
 
 /// Why a launch did not run, or not to its end: everything that is wrong with its arguments, or the
@@ -109,8 +114,13 @@ pub enum LaunchErrorKind {
         reason: String,
     },
     /// The oracle found a fault in the kernel, or in what these arguments make it do.
-    #[error(transparent)]
-    Interp(interp::Error),
+    #[error("{message}")]
+    Interp {
+        /// The fault; its nodes are those of the graph that was compiled.
+        error: interp::Error,
+        /// The message; its nodes have the names of the canonical text.
+        message: String,
+    },
 }
 
 /// Why a buffer does not fit its parameter.

@@ -12,8 +12,8 @@ use crate::error::LowerError;
 /// Two atomics on one buffer in the same ranges are ordered, so that no simplification makes them
 /// one node, which would happen once.
 ///
-/// Concerns STORE, CUSTOM, and a LOAD of what the kernel writes. Takes and keeps `Phase::Built`.
-/// Never fails.
+/// Concerns STORE, CUSTOM, and a LOAD of a BUFFER or of what the kernel writes. Takes and keeps
+/// `Phase::Built`. Never fails.
 pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
     let regions = Regions::of(graph, root);
     let written: HashSet<Id> = graph
@@ -22,6 +22,7 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
         .filter(|&n| graph[n].is_effect())
         .flat_map(|n| graph[n].addresses())
         .filter_map(|address| graph.storage(address))
+        .chain(graph.reachable(root).into_iter().filter(|&n| graph[n].op == Op::Buffer))
         .collect();
     // The last atomic on a buffer in a set of ranges.
     let mut last: HashMap<(Option<Id>, Ranges), Id> = HashMap::new();

@@ -60,7 +60,7 @@ impl Run {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let source = source::load_checked(&self.file)?;
         let compiled = self.device.compile(&source.kernel()).map_err(|error| match error {
-            CompileError::Lower(error) => source.at(error.node, &error.kind.to_string()),
+            CompileError::Lower { error, .. } => source.at(error.node, &error.kind.to_string()),
             error => error.into(),
         })?;
         if compiled.source().is_some() {
@@ -75,7 +75,9 @@ impl Run {
         let options = LaunchOptions { threads: self.threads };
         let launched = compiled.launch(&mut buffers, &options).map_err(|error| {
             match error.errors.as_slice() {
-                [LaunchErrorKind::Interp(error)] => source.at(error.node, &error.kind.to_string()),
+                [LaunchErrorKind::Interp { error, .. }] => {
+                    source.at(error.node, &error.kind.to_string())
+                }
                 _ => error.into(),
             }
         })?;

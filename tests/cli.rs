@@ -1,0 +1,347 @@
+//! The command, as a user types it: what works, and what each mistake says.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use ndarray::{Array1, Array2, ArrayD};
+use ndarray_npy::{ReadNpyExt, WriteNpyExt};
+use tempfile::TempDir;
+
+/// A folder to work in.
+struct Shell {
+    dir: TempDir,
+}
+
+impl Shell {
+    fn new() -> Shell {
+        Shell { dir: tempfile::tempdir().expect("there is room for temporary files") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.path(name), text).expect("the folder is writable");
+    }
+
+    fn uopc(&self, line: &str) -> Output {
+        self.uopc_on(line, "")
+    }
+
+    /// Runs `uopc` with the words of `line`, and `input` on standard input.
+    fn uopc_on(&self, line: &str, input: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_uopc"));
+        command.args(line.split_whitespace()).current_dir(self.dir.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command starts");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        // It need not read it.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        child.wait_with_output().expect("the command ends")
+    }
+
+    /// What a command that works prints.
+    #[track_caller]
+    fn ok(&self, line: &str) -> String {
+        let out = self.uopc(line);
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && stderr.is_empty(), "{line}: {}\n{stderr}", out.status);
+        String::from_utf8(out.stdout).expect("text is UTF-8")
+    }
+
+    /// Checks that a command fails with this code and says all of `parts` on standard error only.
+    #[track_caller]
+    fn fails(&self, code: i32, line: &str, parts: &[&str]) {
+        let out = self.uopc(line);
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{line}: {stderr}");
+        assert!(out.stdout.is_empty(), "{line}: {}", String::from_utf8_lossy(&out.stdout));
+        for part in parts {
+            assert!(stderr.contains(part), "{line}: no `{part}` in\n{stderr}");
+        }
+        assert!(!stderr.contains("panicked") && !stderr.contains('\x1b'), "{stderr}");
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path()).expect("the folder is there");
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let mut names: Vec<String> =
+            entries.map(|entry| name(entry.expect("it can be listed"))).collect();
+        names.sort();
+        names
+    }
+}
+
+fn npy<T: WriteNpyExt>(path: &Path, array: &T) {
+    let file = fs::File::create(path).expect("the folder is writable");
+    array.write_npy(file).expect("an array can be written");
+}
+
+/// A shell with a small kernel and its arrays.
+fn small() -> Shell {
+    let shell = Shell::new();
+    let kernel = shell.ok("new embedding_bwd --tokens 6 --dim 4 --vocab 3");
+    shell.write("k.uop", kernel);
+    npy(&shell.path("idx.npy"), &Array1::from(vec![0i32, 1, 1, 2, -5, 9]));
+    let grad: Array2<f32> = Array2::from_shape_fn((6, 4), |(i, j)| (i * 4 + j) as f32);
+    npy(&shell.path("ge.npy"), &grad);
+    shell
+}
+
+const RUN: &str = "run k.uop --arg idx=idx.npy --arg grad_emb=ge.npy --out grad_weight=gw.npy";
+
+#[test]
+fn the_main_job() {
+    let shell = Shell::new();
+    let kernel = shell.ok("new embedding_bwd --tokens 16384 --dim 256 --vocab 12830");
+    shell.write("k.uop", &kernel);
+    assert_eq!(shell.ok("check k.uop"), "");
+    assert_eq!(shell.ok("fmt k.uop"), kernel);
+    let hip = shell.ok("emit k.uop --target hip");
+    assert!(hip.contains("Launch exactly 16384 x 1 x 1 blocks of 256 x 1 x 1 work-items"), "{hip}");
+    for name in ["*grad_weight", "*__restrict__ grad_emb", "*__restrict__ idx"] {
+        assert!(hip.contains(name), "{hip}");
+    }
+    let c = shell.ok("emit k.uop --target c");
+    assert!(c.contains("void embedding_bwd_range(void *const *buffers"), "{c}");
+
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/tokens.npy");
+    let file = fs::File::open(&data).expect("the tokens are in examples/data");
+    let tokens = Array1::<i32>::read_npy(file).expect("they are int32");
+    fs::copy(&data, shell.path("tokens.npy")).expect("the folder is writable");
+    let grad = Array2::from_shape_fn((16384, 256), |(i, j)| ((i * 7 + j) % 33) as f32 - 16.0);
+    npy(&shell.path("ge.npy"), &grad);
+    let line = "run k.uop --arg idx=tokens.npy --arg grad_emb=ge.npy --out grad_weight=gw.npy \
+                --threads 2 --time";
+    let time = shell.ok(line);
+    assert!(time.contains("compile ") && time.contains("2 threads"), "{time}");
+
+    let mut want = Array2::<f32>::zeros((12830, 256));
+    for (&token, row) in tokens.iter().zip(grad.rows()) {
+        let mut sum = want.row_mut(token as usize);
+        sum += &row;
+    }
+    let file = fs::File::open(shell.path("gw.npy")).expect("it was written");
+    assert_eq!(Array2::<f32>::read_npy(file).expect("it is an array"), want);
+    assert_eq!(shell.names(), ["ge.npy", "gw.npy", "k.uop", "tokens.npy"]);
+}
+
+#[test]
+fn every_device_and_target() {
+    let shell = small();
+    let want = Array2::from_shape_fn((3, 4), |(row, j)| {
+        let rows: &[usize] = [&[0, 4][..], &[1, 2], &[3, 5]][row];
+        rows.iter().map(|i| (i * 4 + j) as f32).sum::<f32>()
+    });
+    for device in ["cpu", "interp", "CPU"] {
+        shell.ok(&format!("{RUN} --device {device}"));
+        let file = fs::File::open(shell.path("gw.npy")).expect("it was written");
+        assert_eq!(Array2::<f32>::read_npy(file).expect("it is an array"), want, "{device}");
+    }
+    shell.ok(&format!("{RUN} --device null"));
+    for (target, part) in [
+        ("c", "void embedding_bwd"),
+        ("hip", "__global__"),
+        ("clif", "atomic_cas"),
+        ("program", "program embedding_bwd("),
+    ] {
+        let text = shell.ok(&format!("emit k.uop --target {target}"));
+        assert!(text.contains(part), "{text}");
+        assert_eq!(shell.ok(&format!("emit k.uop --target {target} -o out")), "");
+        assert_eq!(fs::read_to_string(shell.path("out")).expect("it was written"), text);
+    }
+    let kernel = fs::read_to_string(shell.path("k.uop")).expect("it was written");
+    let out = shell.uopc_on("fmt -", &kernel);
+    assert_eq!(String::from_utf8_lossy(&out.stdout), kernel);
+    let list = shell.ok("kernels");
+    for name in ["zero", "embedding", "embedding_bwd"] {
+        assert!(list.contains(name), "{list}");
+    }
+    for line in ["new zero --len 10", "new embedding --tokens 3 --dim 5 --vocab 7"] {
+        let kernel = shell.ok(line);
+        assert!(shell.uopc_on("check -", &kernel).status.success(), "{kernel}");
+    }
+    let help = shell.ok("--help");
+    assert!(help.contains("Examples:") && help.contains("Exit codes:"), "{help}");
+}
+
+#[test]
+fn what_is_not_given_starts_as_zeros_and_what_is_accumulates() {
+    let shell = small();
+    shell.ok(RUN);
+    let file = fs::File::open(shell.path("gw.npy")).expect("it was written");
+    let once = ArrayD::<f32>::read_npy(file).expect("it is an array");
+    shell.ok(&format!("{RUN} --arg grad_weight=gw.npy"));
+    let file = fs::File::open(shell.path("gw.npy")).expect("it was written");
+    assert_eq!(ArrayD::<f32>::read_npy(file).expect("it is an array"), once * 2.0);
+}
+
+#[test]
+fn usage() {
+    let shell = small();
+    shell.fails(2, "", &["Usage: uopc"]);
+    shell.fails(2, "frobnicate", &["unrecognized subcommand"]);
+    shell.fails(2, "emit k.uop", &["--target"]);
+    shell.fails(2, "emit k.uop --target cuda", &["c, hip, clif, program"]);
+    shell.fails(2, "new embedding_bwd --tokens 5 --dim 4", &["--vocab"]);
+    shell.fails(2, "run k.uop --arg idx", &["expected NAME=FILE"]);
+    shell.fails(2, "run k.uop --threads 0", &["expected at least 1"]);
+    shell.fails(
+        2,
+        "run k.uop --device cuda",
+        &["expected one of the devices cpu, interp, null, amd, found `cuda`"],
+    );
+}
+
+#[test]
+fn kernels_that_are_wrong() {
+    let shell = small();
+    shell.fails(1, "check none.uop", &["cannot read none.uop: No such file"]);
+    shell.fails(
+        1,
+        "new embedding_bwd --tokens 5 --dim 300 --vocab 9 --strict",
+        &["dim 300 is not divisible by the block of 256 columns"],
+    );
+    shell.fails(1, "new embedding_bwd --tokens 5 --dim 0 --vocab 9", &["dim must be at least 1"]);
+    shell.write("bytes.uop", b"uopc 1\n%0 = \xff");
+    shell.fails(1, "check bytes.uop", &["bytes.uop", "byte 12 is not UTF-8"]);
+    shell.write("empty.uop", "");
+    shell.fails(1, "check empty.uop", &["empty.uop:1:1: expected the version line `uopc 1`"]);
+    let kernel = fs::read_to_string(shell.path("k.uop")).expect("it was written");
+    shell.write("typo.uop", kernel.replace("= load", "= laod"));
+    for command in ["check", "fmt", "emit --target c", "emit --target c -o out", "run"] {
+        let parts = ["typo.uop:7:6: unknown op `laod`, did you mean `load`?", "^^^^"];
+        shell.fails(1, &format!("{command} typo.uop"), &parts);
+    }
+    // The text is fine, the kernel is not.
+    shell.write("race.uop", kernel.replace("custom atomic_add.f32", "store"));
+    for command in ["check", "emit --target hip", "run"] {
+        shell.fails(
+            1,
+            &format!("{command} race.uop"),
+            &["race.uop:", "possible race on `grad_weight`"],
+        );
+    }
+    shell.ok("fmt race.uop");
+    assert!(!shell.names().contains(&"out".to_string()));
+}
+
+#[test]
+fn arrays_that_are_wrong() {
+    let shell = small();
+    let before = shell.names();
+    let fails = |line: &str, parts: &[&str]| {
+        shell.fails(1, line, parts);
+    };
+    fails(
+        "run k.uop --arg idx=idx.npy",
+        &[
+            "k.uop: parameter `grad_emb` is read-only and has no array; give --arg grad_emb=FILE.npy",
+        ],
+    );
+    fails(
+        &format!("{RUN} --arg x=idx.npy"),
+        &["--arg x: expected one of the kernel's parameters grad_weight, grad_emb, idx, found `x`"],
+    );
+    fails(&format!("{RUN} --arg idx=ge.npy"), &["--arg idx: given twice"]);
+    fails(&format!("{RUN} --out idx=o.npy"), &["--out idx: parameter `idx` is read-only"]);
+    fails(
+        "run k.uop --arg idx=ge.npy --arg grad_emb=ge.npy",
+        &["cannot read ge.npy: expected i32 [6], found an array of", "<f4"],
+    );
+    npy(&shell.path("short.npy"), &Array1::from(vec![0i32; 5]));
+    fails(
+        "run k.uop --arg idx=short.npy --arg grad_emb=ge.npy",
+        &["cannot read short.npy: expected i32 [6], found i32 [5]"],
+    );
+    npy(&shell.path("flat.npy"), &Array1::from(vec![0f32; 24]));
+    fails(
+        "run k.uop --arg idx=idx.npy --arg grad_emb=flat.npy",
+        &["cannot read flat.npy: expected f32 [6, 4], found f32 [24]"],
+    );
+    let whole = fs::read(shell.path("ge.npy")).expect("it was written");
+    for (name, bytes) in [
+        ("cut.npy", &whole[..whole.len() - 1]),
+        ("head.npy", &whole[..20]),
+        ("nothing.npy", &[][..]),
+        ("text.npy", &b"not an array at all, but long enough to have a header"[..]),
+    ] {
+        shell.write(name, bytes);
+        let line = format!("run k.uop --arg idx=idx.npy --arg grad_emb={name}");
+        fails(&line, &[&format!("cannot read {name}: expected f32 [6, 4]; ")]);
+        fs::remove_file(shell.path(name)).expect("it was written");
+    }
+    fails(
+        "run k.uop --arg idx=none.npy --arg grad_emb=ge.npy",
+        &["cannot read none.npy: No such file"],
+    );
+    fs::remove_file(shell.path("short.npy")).expect("it was written");
+    fs::remove_file(shell.path("flat.npy")).expect("it was written");
+    assert_eq!(shell.names(), before, "nothing was written");
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let shell = small();
+    let run = "run k.uop --arg idx=idx.npy --arg grad_emb=ge.npy --out";
+    shell.fails(1, &format!("{run} grad_weight=no/gw.npy"), &["cannot write no/gw.npy: No such"]);
+    fs::create_dir(shell.path("folder")).expect("the folder is writable");
+    shell.fails(1, &format!("{run} grad_weight=folder"), &["cannot write folder: "]);
+    shell.fails(1, "emit k.uop --target c -o folder", &["cannot write folder: "]);
+    // What was there stays as it was when the run fails.
+    shell.write("gw.npy", "precious");
+    shell.fails(
+        1,
+        "run k.uop --arg idx=ge.npy --arg grad_emb=ge.npy --out grad_weight=gw.npy",
+        &[],
+    );
+    assert_eq!(fs::read(shell.path("gw.npy")).expect("it is there"), b"precious");
+    assert_eq!(shell.names(), ["folder", "ge.npy", "gw.npy", "idx.npy", "k.uop"]);
+    if cfg!(target_os = "linux") {
+        // A device stays a device.
+        shell.ok(&format!("{run} grad_weight=/dev/null"));
+        shell.ok("emit k.uop --target c -o /dev/null");
+        let full = shell.uopc(&format!("{run} grad_weight=/dev/full"));
+        assert_eq!(full.status.code(), Some(1));
+    }
+}
+
+#[test]
+fn running_on_amd_says_what_to_do() {
+    let shell = small();
+    shell.fails(1, &format!("{RUN} --device amd"), &["device amd runs nothing; export the source"]);
+    assert!(!shell.names().contains(&"gw.npy".to_string()));
+}
+
+#[test]
+fn the_interpreter_points_at_the_access() {
+    let shell = Shell::new();
+    let kernel = "uopc 1
+%counts = param.i32 [4] slot 0 mut \"counts\"
+%keys = param.i32 [3] slot 1 \"keys\"
+%i = range 3 axis 0 global
+%ki = index %keys [%i]
+%key = load %ki
+%row = cast.index %key
+%cell = index %counts [%row]
+%one = const.i32 1
+%add = custom atomic_add.i32 %cell, %one
+%end = end %add, %i
+%sink = sink %end \"count\"
+";
+    shell.write("k.uop", kernel);
+    npy(&shell.path("keys.npy"), &Array1::from(vec![0i32, 3, 4]));
+    shell.ok("run k.uop --arg keys=keys.npy --out counts=c.npy");
+    let file = fs::File::open(shell.path("c.npy")).expect("it was written");
+    assert_eq!(Array1::<i32>::read_npy(file).expect("it is an array").to_vec(), [1, 0, 0, 1]);
+    shell.fails(
+        1,
+        "run k.uop --arg keys=keys.npy --device interp",
+        &["k.uop:10:8: index 4 is out of bounds for axis 0 of length 4, at %i = 2", "^^^^^^"],
+    );
+}
