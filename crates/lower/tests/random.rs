@@ -436,7 +436,9 @@ fn case(spec: &Spec, counts: &Counts) -> Result<(), TestCaseError> {
         .map(|n| match kernel.graph[n].dtype {
             F32 => random.floats(24, 9),
             I64 => Data::I64(vec![3, -4]),
-            _ if matches!(&kernel.graph[n].arg, Arg::Param(param) if param.mutable) => random.ints(24, -9, 9),
+            _ if matches!(&kernel.graph[n].arg, Arg::Param(param) if param.mutable) => {
+                random.ints(24, -9, 9)
+            }
             _ => Data::I32(vec![0, 1, 5, 2, -1, 23, 30, 3]),
         })
         .collect();
@@ -464,8 +466,10 @@ fn case(spec: &Spec, counts: &Counts) -> Result<(), TestCaseError> {
                     ref kind => panic!("{kernel}\nno reason to refuse it: {kind}"),
                 };
                 count(if proved.is_some() { &counts.refuted } else { &counts.unknown });
-                // Any error will do: the kernel may have several.
-                if let Some(out_of_bounds) = proved {
+                // Any error will do: the kernel may have several. The oracle asks only for what is
+                // needed, so around an empty loop it sees less.
+                let full = |(_, bound): &(AxisType, Bound)| matches!(bound, Bound::Constant(1..));
+                if let Some(out_of_bounds) = proved.filter(|_| spec.ranges.iter().all(full)) {
                     let outcome = oracle(&kernel, &inputs, 0, out_of_bounds);
                     prop_assert!(outcome.is_err(), "{kernel}\nthe oracle accepts it, but {error}");
                 }

@@ -38,3 +38,7 @@ pub use uop;
 
 pub use runtime::{Buffer, Compiled, Device, LaunchOptions, Launched};
 pub use uop::{AxisType, DType, Kernel, KernelGraph, Val, atomic, parse};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use uop::{Arg, Axis, Graph, Id, Op, Regions};
 
@@ -11,10 +11,12 @@ use crate::error::LowerError;
 /// Takes and keeps `Phase::Built`; afterwards every range has one binder, which everything that
 /// speaks of order relies on. Never fails.
 pub fn split_ranges(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
+    let axes = graph.reachable(root).into_iter().filter_map(|n| graph[n].axis());
+    let used: HashSet<u32> = axes.map(|axis| axis.number).collect();
+    let mut free = (0..=u32::MAX).filter(|number| !used.contains(number));
     let mut root = root;
     while let Some((end, range)) = second_binder(graph, root) {
-        let fresh = fresh_range(graph, root, range);
-        root = rename(graph, root, end, range, fresh);
+        root = rename(graph, root, end, range, &mut free);
     }
     Ok(root)
 }
@@ -32,35 +34,32 @@ fn second_binder(graph: &Graph, root: Id) -> Option<(Id, Id)> {
     None
 }
 
-/// A range like `range` with the least axis number that is free.
-fn fresh_range(graph: &mut Graph, root: Id, range: Id) -> Id {
-    let axes = graph.reachable(root).into_iter().filter_map(|n| graph[n].axis());
-    let number = axes.map(|axis| axis.number + 1).max().unwrap_or(0);
-    let mut node = graph[range].clone();
-    node.arg = Arg::Range(Axis { number, ..graph.axis(range) });
-    graph.intern(node)
-}
-
-/// Replaces `range` by `fresh` in `end` and in what lies under it, where `range` is open.
-fn rename(graph: &mut Graph, root: Id, end: Id, range: Id, fresh: Id) -> Id {
+/// Copies `end` and what lies under it where `range` is open, `range` itself included. The copies
+/// of ranges get axis numbers that are `free`.
+fn rename(
+    graph: &mut Graph,
+    root: Id,
+    end: Id,
+    range: Id,
+    free: &mut impl Iterator<Item = u32>,
+) -> Id {
     let regions = Regions::of(graph, root);
-    let mut renamed: HashMap<Id, Id> = HashMap::from([(range, fresh)]);
-    for n in graph.reachable(end) {
-        if n == range || !(n == end || regions.open(n).contains(&range)) {
-            continue;
+    let under: HashSet<Id> = graph.reachable(end).into_iter().collect();
+    let mut copies: HashMap<Id, Id> = HashMap::new();
+    graph.rebuild(root, |graph, old, node| {
+        if !(old == end || under.contains(&old) && regions.open(old).contains(&range)) {
+            return graph.intern(node);
         }
-        let mut node = graph[n].clone();
-        for s in &mut node.src {
-            *s = renamed.get(s).copied().unwrap_or(*s);
+        let mut copy = node.clone();
+        for s in &mut copy.src {
+            *s = copies.get(s).copied().unwrap_or(*s);
         }
-        let id = graph.intern(node);
-        renamed.insert(n, id);
-    }
-    let replacement = renamed[&end];
-    graph.rebuild(
-        root,
-        |graph, old, node| {
-            if old == end { replacement } else { graph.intern(node) }
-        },
-    )
+        if let Some(axis) = copy.axis() {
+            let number = free.next().expect("a graph has fewer nodes than there are numbers");
+            copy.arg = Arg::Range(Axis { number, ..axis });
+        }
+        let id = graph.intern(copy);
+        copies.insert(old, id);
+        if old == end { id } else { graph.intern(node) }
+    })
 }

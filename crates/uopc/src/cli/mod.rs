@@ -29,10 +29,10 @@ impl<E: std::error::Error> From<E> for Failure {
     long_about = "A tiny compiler for compute kernels: one graph of UOps, the same bits on CPU, C and HIP.\n\n\
                   FILE is a kernel in the text form; - reads standard input.",
     after_help = "Examples:\n  \
-                  uopc new embedding_bwd --tokens 16384 --dim 256 --vocab 12830 > k.uop\n  \
+                  uopc new zero --len 1000 > k.uop\n  \
                   uopc check k.uop\n  \
                   uopc emit k.uop --target hip -o k.hip\n  \
-                  uopc run k.uop --arg idx=tokens.npy --arg grad_emb=ge.npy --out grad_weight=gw.npy --threads 2 --time\n\n\
+                  uopc run k.uop --out out=zeros.npy --threads 2 --time\n\n\
                   Exit codes: 0, 1 (the kernel or an input is wrong), 2 (the command line is wrong).",
     subcommand_required = true,
     arg_required_else_help = true
@@ -72,7 +72,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Fmt { file } => source::load(&file).and_then(|source| print(&source.canonical())),
         Command::Emit(emit) => emit.run(),
         Command::Run(run) => run.run(),
-        Command::Kernels => print(new::LIBRARY),
+        Command::Kernels => new::list(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

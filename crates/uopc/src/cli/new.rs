@@ -1,133 +1,91 @@
-//! `uopc new`: kernels of the library.
+//! `uopc new` and `uopc kernels`: the kernel library, whose entries say what they can be asked for.
 
-use clap::{Args, Subcommand, ValueEnum};
-use kernels::{Axes, Embedding, EmbeddingBwd, OutOfRange};
-use uop::DType;
+use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches, Subcommand, value_parser};
+use kernels::{Entry, Kind, LIBRARY, Settings};
 
 use super::{Failure, print};
 
-/// What `uopc kernels` prints.
-pub(crate) const LIBRARY: &str = "\
-zero           out[i] = 0
-               --len N [--dtype f32|i32|i64|bool]
-embedding      out[i, j] = weight[idx[i], j]
-               --tokens N --dim D --vocab V [--axes gpu|cpu] [--out-of-range clip|ignore]
-embedding_bwd  grad_weight[idx[i], j] += grad_emb[i, j], atomically
-               --tokens N --dim D --vocab V [--axes gpu|cpu] [--out-of-range clip|ignore] [--strict]
-
-uopc new KERNEL … prints one in the text form; uopc new KERNEL --help explains its options.
-";
-
-#[derive(Subcommand)]
-pub(crate) enum New {
-    /// Fill an array with zeros: out[i] = 0
-    Zero {
-        /// The length of the array
-        #[arg(long, value_name = "N")]
-        len: i64,
-        /// The type of its elements
-        #[arg(long, value_enum, default_value_t = Element::F32)]
-        dtype: Element,
-    },
-    /// Look up rows: out[i, j] = weight[idx[i], j]
-    Embedding {
-        #[command(flatten)]
-        sizes: Sizes,
-    },
-    /// Scatter rows: grad_weight[idx[i], j] += grad_emb[i, j], atomically
-    #[command(name = "embedding_bwd")]
-    EmbeddingBwd {
-        #[command(flatten)]
-        sizes: Sizes,
-        /// Refuse a dim that is no multiple of the block of columns, instead of padding
-        #[arg(long)]
-        strict: bool,
-    },
-}
-
-#[derive(Args)]
-pub(crate) struct Sizes {
-    /// The number of tokens
-    #[arg(long, value_name = "N")]
-    tokens: i64,
-    /// The length of a row
-    #[arg(long, value_name = "D")]
-    dim: i64,
-    /// The number of rows
-    #[arg(long, value_name = "V")]
-    vocab: i64,
-    /// Where the columns of a block run: as work-items (right for every device), or as a loop
-    #[arg(long, value_enum, default_value_t = AxesArg::Gpu)]
-    axes: AxesArg,
-    /// What a token outside 0..V does: count as the nearest row, or nothing
-    #[arg(long, value_enum, default_value_t = OutOfRangeArg::Clip)]
-    out_of_range: OutOfRangeArg,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum AxesArg {
-    Gpu,
-    Cpu,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum OutOfRangeArg {
-    Clip,
-    Ignore,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Element {
-    F32,
-    I32,
-    I64,
-    Bool,
-}
-
-impl From<AxesArg> for Axes {
-    fn from(axes: AxesArg) -> Axes {
-        match axes {
-            AxesArg::Gpu => Axes::Gpu,
-            AxesArg::Cpu => Axes::Cpu,
-        }
-    }
-}
-
-impl From<OutOfRangeArg> for OutOfRange {
-    fn from(out_of_range: OutOfRangeArg) -> OutOfRange {
-        match out_of_range {
-            OutOfRangeArg::Clip => OutOfRange::Clip,
-            OutOfRangeArg::Ignore => OutOfRange::Ignore,
-        }
-    }
-}
-
-impl From<Element> for DType {
-    fn from(element: Element) -> DType {
-        match element {
-            Element::F32 => DType::F32,
-            Element::I32 => DType::I32,
-            Element::I64 => DType::I64,
-            Element::Bool => DType::Bool,
-        }
-    }
+/// A kernel of the library and what it is asked for.
+pub(crate) struct New {
+    entry: &'static Entry,
+    settings: Settings,
 }
 
 impl New {
+    /// Prints the kernel.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let kernel = match self {
-            New::Zero { len, dtype } => kernels::zero(len, dtype.into())?,
-            New::Embedding { sizes } => {
-                let Sizes { tokens, dim, vocab, axes, out_of_range } = sizes;
-                let (axes, out_of_range) = (axes.into(), out_of_range.into());
-                Embedding { tokens, dim, vocab, axes, out_of_range }.build()?
+        print(&self.entry.build(&self.settings)?.to_string())
+    }
+}
+
+/// Prints what there is.
+pub(crate) fn list() -> Result<(), Failure> {
+    let mut text = String::new();
+    for Entry { name, about, example, .. } in LIBRARY {
+        text += &format!("{name:14} {about}\n{:14} uopc new {name} {example}\n", "");
+    }
+    print(&(text + "\nuopc new KERNEL --help explains what a kernel can be asked for.\n"))
+}
+
+impl Subcommand for New {
+    fn augment_subcommands(command: Command) -> Command {
+        let kernels = LIBRARY.iter().map(|entry| {
+            let args = entry.settings.iter().map(|setting| {
+                let arg = Arg::new(setting.name).long(setting.name).help(setting.about);
+                match setting.kind {
+                    Kind::Number(name) => {
+                        let arg = arg.value_name(name).value_parser(value_parser!(i64));
+                        arg.required(true).allow_negative_numbers(true)
+                    }
+                    Kind::Choice(values) => {
+                        arg.value_parser(values.to_vec()).default_value(values[0])
+                    }
+                    Kind::Switch => arg.action(ArgAction::SetTrue),
+                }
+            });
+            let example = format!("Example:\n  uopc new {} {} > k.uop", entry.name, entry.example);
+            Command::new(entry.name).about(entry.about).args(args).after_help(example)
+        });
+        command.subcommands(kernels).subcommand_required(true).arg_required_else_help(true)
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        New::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        LIBRARY.iter().any(|entry| entry.name == name)
+    }
+}
+
+impl FromArgMatches for New {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<New, Error> {
+        let missing = || Error::new(clap::error::ErrorKind::MissingSubcommand);
+        let (name, matches) = matches.subcommand().ok_or_else(missing)?;
+        let entry = LIBRARY.iter().find(|entry| entry.name == name).ok_or_else(missing)?;
+        let mut settings = Settings::default();
+        for setting in entry.settings {
+            let name = setting.name;
+            match setting.kind {
+                Kind::Number(_) => {
+                    if let Some(&value) = matches.get_one(name) {
+                        settings.set_number(name, value);
+                    }
+                }
+                Kind::Choice(_) => {
+                    if let Some(value) = matches.get_one::<String>(name) {
+                        settings.set_choice(name, value);
+                    }
+                }
+                Kind::Switch if matches.get_flag(name) => settings.set_switch(name),
+                Kind::Switch => {}
             }
-            New::EmbeddingBwd { sizes, strict } => {
-                let Sizes { tokens, dim, vocab, axes, out_of_range } = sizes;
-                let (axes, out_of_range) = (axes.into(), out_of_range.into());
-                EmbeddingBwd { tokens, dim, vocab, axes, out_of_range, strict }.build()?
-            }
-        };
-        print(&kernel.to_string())
+        }
+        Ok(New { entry, settings })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = New::from_arg_matches(matches)?;
+        Ok(())
     }
 }

@@ -16,8 +16,8 @@ use super::{Failure, npy, print};
     after_help = "Arrays are .npy files of the parameter's dtype and shape. A mutable parameter without \
                   --arg starts as zeros; a read-only one without --arg is an error.\n\n\
                   Examples:\n  \
-                  uopc run k.uop --arg idx=tokens.npy --arg grad_emb=ge.npy --out grad_weight=gw.npy\n  \
-                  uopc run k.uop --arg idx=tokens.npy --arg grad_emb=ge.npy --threads 2 --time"
+                  uopc run k.uop --arg x=x.npy --arg y=y.npy --out y=sum.npy\n  \
+                  uopc run k.uop --arg x=x.npy --threads 2 --time"
 )]
 pub(crate) struct Run {
     /// The kernel; - is standard input
