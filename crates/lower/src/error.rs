@@ -43,7 +43,7 @@ pub enum LowerErrorKind {
     )]
     OutOfBounds {
         /// The name of the buffer.
-        buffer: String,
+        buffer: Box<str>,
         /// The axis, from 0.
         axis: usize,
         /// The offending index.
@@ -59,7 +59,7 @@ pub enum LowerErrorKind {
     )]
     Race {
         /// The name of the buffer.
-        buffer: String,
+        buffer: Box<str>,
         /// Where this access is.
         at: Point,
         /// The other access.
@@ -67,13 +67,13 @@ pub enum LowerErrorKind {
         /// Where the other is.
         other_at: Point,
         /// The element, one index per axis of the buffer's view.
-        element: String,
+        element: Box<str>,
     },
     /// Two accesses may meet without an order.
     #[error("possible race on `{buffer}`: cannot prove that this access and {other} never touch one element at different points{}; use an atomic, order them with `after`, or vouch for the store with `disjoint`", cause(.data))]
     MaybeRace {
         /// The name of the buffer.
-        buffer: String,
+        buffer: Box<str>,
         /// The other access; the same node if it races with itself.
         other: Id,
         /// The node whose value the proof would need, if there is one.

@@ -1,5 +1,7 @@
 //! Kernels through the whole of `lower`, compared with the oracle bit by bit.
 
+#![allow(clippy::erasing_op, reason = "an index times 0 has a region")]
+
 mod common;
 
 use common::{GRID, NO_GRID, Random, check, lower};
@@ -330,6 +332,24 @@ fn effects_without_a_range() {
             let result = check(&kernel, &[zeros(n * m), zeros(3)]);
             assert_eq!(result[1], Data::I32(vec![n as i32, 1, serial as i32]));
         }
+    }
+}
+
+/// What a group does once, in a loop inside the local range of the rest.
+#[test]
+fn group_effect_in_a_loop() {
+    for (n, m) in [(1, 1), (2, 3), (2, 1)] {
+        let k = Kernel::new();
+        let a = k.param_mut("a", I32, [n, 3, m + 1]);
+        let counts = k.param_mut("counts", I32, [n, 3]);
+        let (i, j, c) = (k.range(n, Global), k.range(m, Local), k.range(3, Loop));
+        let once = counts.after([i, c]).at([i, c]).atomic_add(1);
+        let read = a.after([i, c]).at([i, c, k.int(0)]).load();
+        let all = a.at([i, c, j + 1]).store(read + 1);
+        let kernel = k.group([once, all]).end([i, j, c]).sink("group").unwrap();
+        let zeros = |n: i64| Data::I32(vec![0; n as usize]);
+        let result = check(&kernel, &[zeros(n * 3 * (m + 1)), zeros(n * 3)]);
+        assert_eq!(result[1], Data::I32(vec![1; 3 * n as usize]));
     }
 }
 

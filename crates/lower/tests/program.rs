@@ -3,7 +3,9 @@
 mod common;
 
 use expect_test::{Expect, expect};
-use lower::program::{Address, Expr, Launch, LaunchIndex, ProgramParam, Register, Stmt, Storage, Value};
+use lower::program::{
+    Address, Expr, Launch, LaunchIndex, ProgramParam, Register, Stmt, Storage, Value,
+};
 use lower::{Caps, Program};
 use slotmap::SlotMap;
 use uop::DType::{self, Bool, F32, I32, I64, Index};
@@ -91,7 +93,10 @@ fn every_statement_has_a_text() {
             cond,
             body: vec![
                 Stmt::Store { address: reg(var), value: inner },
-                Stmt::If { cond, body: vec![Stmt::Atomic { op: AtomicOp::Add, address: out(one), value: cast }] },
+                Stmt::If {
+                    cond,
+                    body: vec![Stmt::Atomic { op: AtomicOp::Add, address: out(one), value: cast }],
+                },
                 Stmt::If { cond, body: vec![] },
             ],
         },
@@ -136,7 +141,7 @@ fn heads() {
     b.value(I32);
     b.invalid(expect![[r#"
         program: the name "2p" is not an identifier
-        program: a block of [1, 0, 1] work-items, expected at least 1 per dimension
+        program: a block has [1, 0, 1] work-items, expected 1 or more of each
         param 0: elements of index, which has no size in memory
         param 1: the name "out" is also that of param 0
         param 1: more than 9223372036854775807 bytes
@@ -156,11 +161,11 @@ fn scopes() {
     b.0.body.push(Stmt::Store { address: out(late), value: nowhere });
     b.invalid(expect![[r#"
         program: 1 values are never defined
-        v1: the end is v1, which is not defined before, in this block or around it
+        v1: the end is v1, which is not defined here
         v0: defined again; each value has one definition
-        statement 2: an offset is v1, which is not defined before, in this block or around it
-        statement 2: what is written is v2, which is not defined before, in this block or around it
-        statement 4: what is written is a value, which is not defined before, in this block or around it"#]]);
+        statement 2: an offset is v1, which is not defined here
+        statement 2: what is written is v2, which is not defined here
+        statement 4: what is written is v?, which is not defined here"#]]);
 }
 
 #[test]
@@ -181,7 +186,10 @@ fn types() {
     b.alu(F32, Op::Add, &[f, f], true);
     b.alu(I32, Op::Load, &[i], false);
     b.define(I32, Expr::Load { address: x(f), gate: Some((i, wide)) });
-    b.define(I64, Expr::Load { address: Address { storage: Storage::Param(7), offset: wide }, gate: None });
+    b.define(
+        I64,
+        Expr::Load { address: Address { storage: Storage::Param(7), offset: wide }, gate: None },
+    );
     let var = b.value(I64);
     b.0.body.push(Stmt::For { var, lo: i, hi: f, body: vec![Stmt::If { cond: i, body: vec![] }] });
     b.invalid(expect![[r#"
@@ -189,7 +197,7 @@ fn types() {
         v2: true is not a value of f32
         v4: a value of index
         v5: add does not work on i32 and i64
-        v6: add has 1 source, expected 2 sources
+        v6: add does not work on i32
         v7: and does not work on f32 and f32
         v8: the result is i64, expected i32
         v9: cmplt does not work on bool and bool
@@ -222,7 +230,7 @@ fn writes() {
     b.invalid(expect![[r#"
         statement 2: writes x, which is not mutable
         statement 3: what is written is f32, expected bool
-        statement 4: an atomic on reg.0, which belongs to one work-item
+        statement 4: atomic on reg.0, which is one work-item's
         statement 5: what is written is i32, expected bool
         statement 5: no atomic add of bool
         statement 6: there is no Register(1)"#]]);

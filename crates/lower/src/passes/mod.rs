@@ -26,7 +26,7 @@ pub use split_ranges::split_ranges;
 
 use std::collections::HashSet;
 
-use uop::{Const, DType, Graph, Node, Op};
+use uop::{Const, DType, Graph, Node, Op, Sources};
 
 /// Adds `test` to the gate of the access `node`.
 fn add_gate(graph: &mut Graph, node: &mut Node, test: uop::Id) {
@@ -55,4 +55,19 @@ fn intern_apart(graph: &mut Graph, mut node: Node, seen: &mut HashSet<uop::Id>) 
         let yes = graph.constant(DType::Bool, Const::Bool(true));
         add_gate(graph, &mut node, yes);
     }
+}
+
+/// `address` with its buffer after `deps`.
+fn pin(graph: &mut Graph, address: uop::Id, deps: &[uop::Id]) -> uop::Id {
+    if deps.is_empty() {
+        return address;
+    }
+    let mut node = graph[address].clone();
+    let after: Sources = std::iter::once(node.src[0]).chain(deps.iter().copied()).collect();
+    if node.op == Op::After {
+        node.src.extend(after.into_iter().skip(1));
+    } else {
+        node.src[0] = graph.op(Op::After, &after);
+    }
+    graph.intern(node)
 }

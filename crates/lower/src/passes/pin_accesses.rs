@@ -1,7 +1,8 @@
 use std::collections::{HashMap, HashSet};
 
-use uop::{Graph, Id, Op, Ranges, Regions, Sources};
+use uop::{Graph, Id, Op, Ranges, Regions};
 
+use super::pin;
 use crate::caps::Caps;
 use crate::error::LowerError;
 
@@ -49,19 +50,4 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
         new[old.index()] = Some(id);
         id
     }))
-}
-
-/// `address` with its buffer after `deps`.
-fn pin(graph: &mut Graph, address: Id, deps: &[Id]) -> Id {
-    if deps.is_empty() {
-        return address;
-    }
-    let mut node = graph[address].clone();
-    let after: Sources = std::iter::once(node.src[0]).chain(deps.iter().copied()).collect();
-    if node.op == Op::After {
-        node.src.extend(after.into_iter().skip(1));
-    } else {
-        node.src[0] = graph.op(Op::After, &after);
-    }
-    graph.intern(node)
 }

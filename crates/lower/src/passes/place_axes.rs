@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use uop::{Arg, Axis, AxisType, DType, Graph, Id, Node, Op, Order, Ranges, Special};
 
-use super::{add_gate, without};
+use super::{add_gate, pin, without};
 use crate::caps::{Caps, GridLimits};
 use crate::error::{LowerError, LowerErrorKind};
 
@@ -29,12 +29,14 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
         None => thread_place(graph, &order, root, &parallel),
     };
     let outside = outside(graph, &order, root);
-    // The parallel ranges around an effect that it lacks.
+    // The parallel ranges around an access that it lacks; hardware indices are around everything.
     let missing = |n: Id| -> Vec<Id> {
         let open = order.regions().open(n);
-        let around = |r: &Id| {
-            matches!(places.get(r), Some(Place::Special(_)))
-                || open.iter().any(|s| outside.get(s).is_some_and(|ranges| ranges.contains(r)))
+        let around = |r: &Id| match places.get(r) {
+            Some(Place::Special(_)) => true,
+            Some(Place::Thread) | None => {
+                open.iter().any(|s| outside.get(s).is_some_and(|ranges| ranges.contains(r)))
+            }
         };
         parallel.iter().copied().filter(|r| !open.contains(r) && around(r)).collect()
     };
@@ -46,19 +48,38 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
             }
             // An AFTER keeps it, so that no extent of the grid is lost.
             Op::End => without(graph, node, Op::Special),
-            _ if node.is_effect() => {
+            _ if node.is_effect() || is_of_mutable(graph, &node) => {
                 for r in missing(old) {
                     // Its bound is a constant, so it may be placed before its turn.
                     let place = place(&graph[r], places.get(&r));
-                    let (index, zero) = (graph.intern(place), graph.index(0));
-                    let test = graph.op(Op::CmpEq, &[index, zero]);
-                    add_gate(graph, &mut node, test);
+                    let index = graph.intern(place);
+                    // A LOAD may be repeated: nothing between may change what it reads, for then
+                    // they would not be ordered.
+                    if node.is_effect() {
+                        let zero = graph.index(0);
+                        let test = graph.op(Op::CmpEq, &[index, zero]);
+                        add_gate(graph, &mut node, test);
+                    }
+                    if graph[index].op == Op::Range {
+                        for address in node.addresses() {
+                            let pinned = pin(graph, address, &[index]);
+                            for s in node.src.iter_mut().filter(|s| **s == address) {
+                                *s = pinned;
+                            }
+                        }
+                    }
                 }
                 graph.intern(node)
             }
             _ => graph.intern(node),
         }
     }))
+}
+
+/// Whether the access `node` is of storage that may be written.
+fn is_of_mutable(graph: &Graph, node: &Node) -> bool {
+    let mut storages = node.addresses().into_iter().filter_map(|address| graph.storage(address));
+    storages.any(|n| matches!(&graph[n].arg, Arg::Param(param) if param.mutable))
 }
 
 /// The ranges around each range.

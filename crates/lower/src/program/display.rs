@@ -29,15 +29,12 @@ impl<'p> Walk<'p> {
         Walk { stack: vec![(body, 0)] }
     }
 
-    /// How many bodies are open around what was met last, the outermost included.
-    fn depth(&self) -> usize {
-        self.stack.len()
-    }
-
     /// The place of the statement that was met last: its position in each body, outermost first.
-    pub(super) fn path(&self, stmt: &Stmt) -> Vec<usize> {
+    pub(super) fn path(&self, stmt: &Stmt) -> String {
         let bodies = self.stack.len() - usize::from(body_of(stmt).is_some());
-        self.stack[..bodies].iter().map(|(_, met)| met - 1).collect()
+        let path: Vec<String> =
+            self.stack[..bodies].iter().map(|(_, met)| (met - 1).to_string()).collect();
+        path.join(".")
     }
 }
 
@@ -108,10 +105,8 @@ impl fmt::Display for Program {
         let text = Text { program: self, numbers: numbers(self) };
         let mut walk = Walk::new(&self.body);
         while let Some(step) = walk.next() {
-            let depth = match &step {
-                Step::Stmt(stmt) => walk.path(stmt).len() - 1,
-                Step::Close => walk.depth() - 1,
-            };
+            let opens = matches!(&step, Step::Stmt(stmt) if body_of(stmt).is_some());
+            let depth = walk.stack.len() - 1 - usize::from(opens);
             write!(f, "{:width$}", "", width = 4 * depth)?;
             match step {
                 Step::Close => writeln!(f, "}}")?,

@@ -22,7 +22,7 @@ use slotmap::{SlotMap, new_key_type};
 use smallvec::SmallVec;
 use uop::{AtomicOp, Const, DType, Op};
 
-pub use validate::{Place, ProgramError, ProgramErrors};
+pub use validate::{ProgramError, ProgramErrors};
 
 new_key_type! {
     /// A value of one [`Program`].

@@ -2,7 +2,7 @@ use std::fmt;
 
 use slotmap::SecondaryMap;
 use thiserror::Error;
-use uop::{Arity, Custom, DType, Op};
+use uop::{Custom, DType, Op};
 
 use super::display::{Step, Walk, defined_by, may_wrap, numbers};
 use super::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
@@ -30,40 +30,11 @@ impl std::error::Error for ProgramErrors {}
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}: {message}")]
 pub struct ProgramError {
-    /// Where it is.
-    pub place: Place,
+    /// Where it is: `program`; an argument or a register buffer; the value that is defined, by its
+    /// number in the text; or the position of the statement in each body around it.
+    pub place: String,
     /// What it is; only for reading, since a program at fault is a fault of the compiler.
     pub message: String,
-}
-
-/// A place in a [`Program`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The program as a whole.
-    Program,
-    /// The argument in this slot.
-    Param(usize),
-    /// The register buffer with this number.
-    Register(usize),
-    /// The definition of the value with this number, as the text of the program has it.
-    Value(usize),
-    /// The statement at this position in each of the bodies around it, outermost first.
-    Stmt(Vec<usize>),
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Program => f.write_str("program"),
-            Place::Param(slot) => write!(f, "param {slot}"),
-            Place::Register(number) => write!(f, "reg.{number}"),
-            Place::Value(number) => write!(f, "v{number}"),
-            Place::Stmt(path) => {
-                let path: Vec<String> = path.iter().map(usize::to_string).collect();
-                write!(f, "statement {}", path.join("."))
-            }
-        }
-    }
 }
 
 impl Program {
@@ -77,7 +48,7 @@ impl Program {
             program: self,
             numbers: numbers(self),
             seen: SecondaryMap::new(),
-            place: Place::Program,
+            place: "program".to_string(),
             errors: Vec::new(),
         };
         validator.head();
@@ -92,8 +63,8 @@ struct Validator<'p> {
     numbers: SecondaryMap<Value, usize>,
     /// Each value that was defined so far, and whether its block is still open.
     seen: SecondaryMap<Value, bool>,
-    /// What is looked at.
-    place: Place,
+    /// What is looked at, outside the body.
+    place: String,
     errors: Vec<ProgramError>,
 }
 
@@ -108,12 +79,10 @@ impl Validator<'_> {
         if let Launch::Grid { block, .. } = program.launch
             && block.contains(&0)
         {
-            self.error(format!(
-                "a block of {block:?} work-items, expected at least 1 per dimension"
-            ));
+            self.error(format!("a block has {block:?} work-items, expected 1 or more of each"));
         }
         for (slot, param) in program.params.iter().enumerate() {
-            self.place = Place::Param(slot);
+            self.place = format!("param {slot}");
             self.name(&param.name);
             let same = |other: &super::ProgramParam| other.name == param.name;
             if let Some(other) = program.params[..slot].iter().position(same) {
@@ -122,10 +91,10 @@ impl Validator<'_> {
             self.buffer(param.dtype, &param.shape);
         }
         for (number, register) in program.registers.iter().enumerate() {
-            self.place = Place::Register(number);
+            self.place = format!("reg.{number}");
             self.buffer(register.dtype, &[register.len]);
         }
-        self.place = Place::Program;
+        self.place = "program".to_string();
         let undefined = program.values.keys().filter(|&value| !self.numbers.contains_key(value));
         match undefined.count() {
             0 => {}
@@ -164,16 +133,13 @@ impl Validator<'_> {
                 }
                 continue;
             };
-            let defined = defined_by(stmt);
-            self.place = match defined.and_then(|value| self.numbers.get(value)) {
-                Some(&number) => Place::Value(number),
-                None => Place::Stmt(walk.path(stmt)),
-            };
+            let before = self.errors.len();
             self.stmt(stmt);
             // The variable of a loop belongs to its body.
             if matches!(stmt, Stmt::For { .. } | Stmt::If { .. }) {
                 scopes.push(Vec::new());
             }
+            let defined = defined_by(stmt);
             if let Some(value) = defined {
                 match self.program.values.get(value) {
                     Some(DType::Bool | DType::I32 | DType::I64 | DType::F32) => {}
@@ -183,6 +149,13 @@ impl Validator<'_> {
                     self.error("defined again; each value has one definition");
                 }
                 scopes.last_mut().expect("the body is open").push(value);
+            }
+            let number = defined.and_then(|value| self.numbers.get(value));
+            for error in &mut self.errors[before..] {
+                error.place = match number {
+                    Some(number) => format!("v{number}"),
+                    None => format!("statement {}", walk.path(stmt)),
+                };
             }
         }
     }
@@ -210,9 +183,7 @@ impl Validator<'_> {
             Stmt::Atomic { op, address, value } => {
                 self.write(*address, *value);
                 if let Storage::Register(number) = address.storage {
-                    self.error(format!(
-                        "an atomic on reg.{number}, which belongs to one work-item"
-                    ));
+                    self.error(format!("atomic on reg.{number}, which is one work-item's"));
                 }
                 if let Some(dtype) = self.element(address.storage)
                     && !Custom::all(dtype).any(|known| known == Custom::Atomic { op: *op, dtype })
@@ -225,10 +196,11 @@ impl Validator<'_> {
 
     fn expr(&mut self, dtype: DType, expr: &Expr) {
         match expr {
-            Expr::Const(value) if !value.fits(dtype) => {
-                self.error(format!("{value} is not a value of {dtype}"))
+            Expr::Const(value) => {
+                if !value.fits(dtype) {
+                    self.error(format!("{value} is not a value of {dtype}"));
+                }
             }
-            Expr::Const(_) => {}
             Expr::Launch(index) => {
                 let grid = matches!(self.program.launch, Launch::Grid { .. });
                 let (exists, narrow) = match *index {
@@ -246,10 +218,6 @@ impl Validator<'_> {
                 let found: Vec<_> = args.iter().map(|&arg| self.used("an operand", arg)).collect();
                 if *exact && !(dtype.is_int() && may_wrap(*op)) {
                     self.error(format!("{op} of {dtype} is marked exact"));
-                }
-                if op.is_arithmetic() && !op.arity().admits(args.len()) {
-                    let (found, expected) = (Arity::Fixed(args.len()), op.arity());
-                    return self.error(format!("{op} has {found}, expected {expected}"));
                 }
                 let Some(operands) = found.into_iter().collect::<Option<Vec<DType>>>() else {
                     return;
@@ -294,22 +262,15 @@ impl Validator<'_> {
     fn element(&self, storage: Storage) -> Option<DType> {
         match storage {
             Storage::Param(slot) => self.program.params.get(slot).map(|param| param.dtype),
-            Storage::Register(number) => {
-                self.program.registers.get(number).map(|register| register.dtype)
-            }
+            Storage::Register(number) => self.program.registers.get(number).map(|r| r.dtype),
         }
     }
 
     /// The type of `value`, if it is defined here.
     fn used(&mut self, role: &'static str, value: Value) -> Option<DType> {
         if self.seen.get(value) != Some(&true) {
-            let name = self
-                .numbers
-                .get(value)
-                .map_or("a value".to_string(), |number| format!("v{number}"));
-            self.error(format!(
-                "{role} is {name}, which is not defined before, in this block or around it"
-            ));
+            let name = self.numbers.get(value).map_or("?".to_string(), usize::to_string);
+            self.error(format!("{role} is v{name}, which is not defined here"));
             return None;
         }
         self.program.values.get(value).copied()

@@ -224,7 +224,7 @@ impl Prover<'_> {
                     at: describe(graph, self.order, left, &v),
                     other: graph.origin(b.node),
                     other_at: describe(graph, self.order, self.order.regions().open(b.node), &w),
-                    element: element.join(", "),
+                    element: element.join(", ").into(),
                 },
             };
         }
@@ -319,7 +319,9 @@ impl Equation {
         let span = Equation::span(self.unknowns.iter());
         let gcd = self.unknowns.iter().fold(0u128, |g, u| gcd(g, u.coefficient.unsigned_abs()));
         let target = self.constant.unsigned_abs();
-        span.lo > -self.constant || -self.constant > span.hi || (gcd > 0 && target % gcd != 0)
+        span.lo > -self.constant
+            || -self.constant > span.hi
+            || (gcd > 0 && !target.is_multiple_of(gcd))
     }
 
     /// The ranges whose difference is 0 in every solution: from the largest coefficient down, one
