@@ -330,7 +330,7 @@ fn effects_without_a_range() {
             let kernel = k.group([rows, once, loops]).sink("partial").unwrap();
             let zeros = |n: i64| Data::I32(vec![0; n as usize]);
             let result = check(&kernel, &[zeros(n * m), zeros(3)]);
-            assert_eq!(result[1], Data::I32(vec![n as i32, 1, serial as i32]));
+            assert_eq!(result[1], Data::I32(vec![n as i32, 1, serial]));
         }
     }
 }
@@ -364,7 +364,7 @@ fn constant_addresses() {
             let add = count.at(i * 0 + j * 0).atomic_add(2);
             let kernel = add.end([i, j]).sink("count").unwrap();
             let result = check(&kernel, &[Data::I32(vec![0, 0])]);
-            assert_eq!(result[0], Data::I32(vec![6 * n as i32, 0]));
+            assert_eq!(result[0], Data::I32(vec![6 * n, 0]));
         }
     }
 }
