@@ -109,7 +109,7 @@ impl Checker<'_> {
             (Op::Const, Arg::Const(value)) => value.fits(dtype),
             (Op::Range, Arg::Range(_)) => true,
             (Op::Load | Op::Store, Arg::Access(_) | Arg::None) => true,
-            (Op::Custom, Arg::Custom(custom, _)) => {
+            (Op::Custom, Arg::Custom { custom, .. }) => {
                 Custom::all(custom.dtype()).any(|known| known == *custom)
             }
             (Op::Sink, Arg::Sink(_)) => true,
@@ -155,7 +155,7 @@ impl Checker<'_> {
                 self.gate(2)
             }
             Op::Custom => {
-                let Arg::Custom(custom, _) = arg else {
+                let Arg::Custom { custom, .. } = arg else {
                     unreachable!("the arg of a CUSTOM was checked above")
                 };
                 let contract = custom.contract();

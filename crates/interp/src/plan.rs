@@ -546,7 +546,7 @@ fn elements(shape: &[i128]) -> Option<i128> {
 fn kind_of(node: &uop::Node) -> Kind {
     match (node.op, &node.arg) {
         (Op::Load, _) => Kind::Read,
-        (Op::Custom, Arg::Custom(custom, _)) => match custom.contract().effect {
+        (Op::Custom, Arg::Custom { custom, .. }) => match custom.contract().effect {
             Effect::Atomic(op) => Kind::Atomic(op, custom.dtype()),
         },
         _ => Kind::Write,

@@ -246,7 +246,11 @@ fn random_arg(random: &mut Random) -> Arg {
         2 => Arg::Buffer(number),
         3 => Arg::Range(Axis { number, kind: random.pick(&AxisType::ALL) }),
         4 => Arg::Access(Access { inbounds: number & 1 == 0, assume_disjoint: number & 2 == 0 }),
-        5 => Arg::Custom(uop::atomic::add(random.pick(&DType::ALL)), Access::default()),
+        5 => Arg::Custom {
+            custom: uop::atomic::add(random.pick(&DType::ALL)),
+            number,
+            access: Access::default(),
+        },
         6 => Arg::Param(Box::new(Param { slot: number, name: "p".into(), mutable: true })),
         _ => Arg::None,
     }

@@ -493,90 +493,84 @@ fn golden_programs() {
     expect_test::expect![[r#"
         program embedding_bwd(grad_weight: mut f32[12830, 256], grad_emb: f32[16384, 256], idx: i32[16384])
         launch grid [16384, 1, 1] block [256, 1, 1]
-        v0: i32 = 256
-        v1: i32 = 16384
-        v2: i32 = 0
-        v3: i32 = 12829
-        v4: i32 = block.x
-        v5: i32 = item.x
-        v6: i32 = load idx[v4]
-        v7: i32 = max v6, v2
-        v8: i32 = min v7, v3
-        v9: i32 = mul v4, v0
-        v10: i32 = add v9, v5
-        v11: f32 = load grad_emb[v10]
-        v12: i32 = mul v8, v0
-        v13: i32 = add v12, v5
-        atomic add grad_weight[v13], v11
+        v0: i32 = block.x
+        v1: i32 = item.x
+        v2: i32 = load idx[v0]
+        v3: i32 = 0
+        v4: i32 = max v2, v3
+        v5: i32 = 12829
+        v6: i32 = min v4, v5
+        v7: i32 = 256
+        v8: i32 = mul v0, v7
+        v9: i32 = add v8, v1
+        v10: f32 = load grad_emb[v9]
+        v11: i32 = mul v6, v7
+        v12: i32 = add v11, v1
+        atomic add grad_weight[v12], v10
     "#]].assert_eq(&text(&flagship, &GRID));
     expect_test::expect![[r#"
         program embedding_bwd(grad_weight: mut f32[12830, 256], grad_emb: f32[16384, 256], idx: i32[16384])
         launch range 16384
-        v0: i64 = 256
-        v1: i64 = 16384
-        v2: i64 = 0
-        v3: i64 = 12829
-        v4: i64 = begin
-        v5: i64 = end
-        for v6: i64 in v4..v5 {
-            v7: i32 = load idx[v6]
-            v8: i64 = cast v7
-            v9: i64 = max v8, v2
-            v10: i64 = min v9, v3
-            v11: i64 = mul v6, v0
-            v12: i64 = mul v10, v0
-            v13: i64 = 0
-            for v14: i64 in v13..v0 {
-                v15: i64 = add v11, v14
-                v16: f32 = load grad_emb[v15]
-                v17: i64 = add v12, v14
-                atomic add grad_weight[v17], v16
+        v0: i64 = 0
+        v1: i64 = 12829
+        v2: i64 = 256
+        v3: i64 = begin
+        v4: i64 = end
+        for v5: i64 in v3..v4 {
+            v6: i32 = load idx[v5]
+            v7: i64 = cast v6
+            v8: i64 = max v7, v0
+            v9: i64 = min v8, v1
+            v10: i64 = mul v5, v2
+            v11: i64 = mul v9, v2
+            for v12: i64 in v0..v2 {
+                v13: i64 = add v10, v12
+                v14: f32 = load grad_emb[v13]
+                v15: i64 = add v11, v12
+                atomic add grad_weight[v15], v14
             }
         }
     "#]].assert_eq(&text(&flagship, &NO_GRID));
     expect_test::expect![[r#"
         program saxpy(y: mut f32[13], x: f32[13])
         launch grid [4, 1, 1] block [4, 1, 1]
-        v0: f32 = 2.5
-        v1: i32 = 13
-        v2: i32 = 4
-        v3: i32 = block.x
-        v4: i32 = mul v3, v2
-        v5: i32 = item.x
-        v6: i32 = add v4, v5
-        v7: bool = cmplt v6, v1
-        v8: f32 = 0.0
-        v9: f32 = load x[v6] if v7 else v8
-        v10: f32 = mul v9, v0
-        v11: f32 = 0.0
-        v12: f32 = load y[v6] if v7 else v11
-        v13: f32 = add v10, v12
-        if v7 { store y[v6], v13 }
+        v0: i32 = block.x
+        v1: i32 = 4
+        v2: i32 = mul v0, v1
+        v3: i32 = item.x
+        v4: i32 = add v2, v3
+        v5: i32 = 13
+        v6: bool = cmplt v4, v5
+        v7: f32 = 0.0
+        v8: f32 = load x[v4] if v6 else v7
+        v9: f32 = 2.5
+        v10: f32 = mul v8, v9
+        v11: f32 = load y[v4] if v6 else v7
+        v12: f32 = add v10, v11
+        if v6 { store y[v4], v12 }
     "#]]
     .assert_eq(&text(&saxpy(13), &GRID));
     expect_test::expect![[r#"
         program row_sums(out: mut f32[3], x: f32[3, 5])
         register reg.0: f32[1]
         launch range 3
-        v0: f32 = 0.0
-        v1: i64 = 3
-        v2: i64 = 5
-        v3: i64 = 0
-        v4: i64 = begin
-        v5: i64 = end
-        for v6: i64 in v4..v5 {
-            v7: i64 = mul v6, v2
-            store reg.0[v3], v0
-            v8: i64 = 0
-            for v9: i64 in v8..v2 {
-                v10: i64 = add v7, v9
-                v11: f32 = load x[v10]
-                v12: f32 = load reg.0[v3]
-                v13: f32 = add v12, v11
-                store reg.0[v3], v13
+        v0: i64 = 5
+        v1: i64 = 0
+        v2: f32 = 0.0
+        v3: i64 = begin
+        v4: i64 = end
+        for v5: i64 in v3..v4 {
+            v6: i64 = mul v5, v0
+            store reg.0[v1], v2
+            for v7: i64 in v1..v0 {
+                v8: i64 = add v6, v7
+                v9: f32 = load x[v8]
+                v10: f32 = load reg.0[v1]
+                v11: f32 = add v10, v9
+                store reg.0[v1], v11
             }
-            v14: f32 = load reg.0[v3]
-            store out[v6], v14
+            v12: f32 = load reg.0[v1]
+            store out[v5], v12
         }
     "#]]
     .assert_eq(&text(&row_sums(3, 5, Global), &NO_GRID));

@@ -65,6 +65,7 @@ struct Inner {
     places: HashMap<Id, &'static Location<'static>>,
     params: u32,
     buffers: u32,
+    customs: u32,
     axes: u32,
 }
 
@@ -147,7 +148,9 @@ impl Kernel {
     ) -> Val<'k> {
         let args: Vec<Val<'k>> = args.into_iter().collect();
         let result = custom.contract().result;
-        self.node(Op::Custom, result, &args, Arg::Custom(custom, Access::default()))
+        let number = next(&mut self.inner.borrow_mut().customs);
+        let access = Access::default();
+        self.node(Op::Custom, result, &args, Arg::Custom { custom, number, access })
     }
 
     /// The unordered union of effects.
@@ -319,7 +322,9 @@ impl<'k> Val<'k> {
         let waive = |access| Access { assume_disjoint: true, ..access };
         let arg = match node.arg {
             Arg::Access(access) => Arg::Access(waive(access)),
-            Arg::Custom(custom, access) => Arg::Custom(custom, waive(access)),
+            Arg::Custom { custom, number, access } => {
+                Arg::Custom { custom, number, access: waive(access) }
+            }
             arg => arg,
         };
         self.kernel.node(node.op, node.dtype, &src, arg)

@@ -70,8 +70,15 @@ pub enum Arg {
     Special(Special),
     /// What is known or waived of a LOAD or STORE.
     Access(Access),
-    /// The operation of a CUSTOM, and whether its pointers are proved in bounds.
-    Custom(Custom, Access),
+    /// A CUSTOM.
+    Custom {
+        /// What it does.
+        custom: Custom,
+        /// What tells it from an equal one: an effect that is done twice counts twice.
+        number: u32,
+        /// What is known or waived of its addresses.
+        access: Access,
+    },
     /// The name of a SINK.
     Sink(Box<str>),
 }
@@ -213,7 +220,7 @@ impl Node {
         let slot = match (self.op, &self.arg) {
             (Op::Load, _) => 1,
             (Op::Store, _) => 2,
-            (Op::Custom, Arg::Custom(custom, _)) => custom.contract().args.len(),
+            (Op::Custom, Arg::Custom { custom, .. }) => custom.contract().args.len(),
             _ => return None,
         };
         (slot < self.src.len()).then_some(slot)
@@ -238,7 +245,7 @@ impl Node {
     /// What is known of an access; `None` for other nodes.
     pub fn access(&self) -> Option<Access> {
         match self.arg {
-            Arg::Access(access) | Arg::Custom(_, access) => Some(access),
+            Arg::Access(access) | Arg::Custom { access, .. } => Some(access),
             _ => None,
         }
     }
@@ -247,7 +254,7 @@ impl Node {
     pub fn addresses(&self) -> SmallVec<[Id; 1]> {
         match (self.op, &self.arg) {
             (Op::Load | Op::Store, _) => self.src.first().copied().into_iter().collect(),
-            (Op::Custom, Arg::Custom(custom, _)) => {
+            (Op::Custom, Arg::Custom { custom, .. }) => {
                 let contract = custom.contract();
                 let pairs = self.src.iter().zip(&contract.args);
                 pairs.filter(|(_, arg)| arg.is_pointer()).map(|(id, _)| *id).collect()

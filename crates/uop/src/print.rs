@@ -107,7 +107,7 @@ fn literal(node: &Node) -> Option<i128> {
 fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
     let node = &graph[n];
     let stated = match &node.arg {
-        Arg::Custom(custom, _) => custom.contract().result,
+        Arg::Custom { custom, .. } => custom.contract().result,
         _ => node.dtype,
     };
     let dtype = match node.op.result() {
@@ -123,7 +123,7 @@ fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
         (Op::Buffer, Arg::Buffer(_)) | (Op::Range, Arg::Range(_)) => true,
         (Op::Load, Arg::Access(access)) => !access.assume_disjoint,
         (Op::Store, Arg::Access(_)) => true,
-        (Op::Custom, Arg::Custom(custom, _)) => {
+        (Op::Custom, Arg::Custom { custom, .. }) => {
             let args = custom.contract().args.len();
             let known = Custom::parse(&custom.to_string(), custom.dtype());
             known.as_ref() == Some(custom) && (args..=args + 1).contains(&node.src.len())
@@ -201,9 +201,10 @@ impl fmt::Display for Line<'_> {
                 let values = if op == Op::Load { 1 } else { 2 };
                 self.access(f, format_args!("{op}"), values, *access)
             }
-            (_, Arg::Custom(custom, access)) => {
+            (_, Arg::Custom { custom, number, access }) => {
                 let head = format_args!("{op} {custom}.{}", custom.dtype());
-                self.access(f, head, custom.contract().args.len(), *access)
+                self.access(f, head, custom.contract().args.len(), *access)?;
+                if *number == 0 { Ok(()) } else { write!(f, " number {number}") }
             }
             (Op::Reshape | Op::Index, Arg::None) => {
                 let (first, rest) = (&node.src[..1], &node.src[1..]);

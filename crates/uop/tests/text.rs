@@ -28,7 +28,7 @@ const EVERYTHING: &str = r#"uopc 1
 %12 = add %6, %11
 %13 = store %4, %12 if %5 inbounds disjoint
 %14 = custom atomic_add.f32 %4, %12 disjoint
-%15 = custom atomic_add.f32 %4, %12 if %5 inbounds
+%15 = custom atomic_add.f32 %4, %12 if %5 inbounds number 1
 %16 = buffer.f32 [4] number 0
 %17 = cast.i32 %3
 %18 = cast.index %17
@@ -634,10 +634,11 @@ impl Recipe {
             }),
             Op::Special => Arg::Special(Special::ALL[self.number as usize % Special::ALL.len()]),
             Op::Load | Op::Store => Arg::Access(access),
-            Op::Custom => Arg::Custom(
-                atomic::add([DType::I32, DType::I64, DType::F32][self.number as usize % 3]),
+            Op::Custom => Arg::Custom {
+                custom: atomic::add([DType::I32, DType::I64, DType::F32][self.number as usize % 3]),
+                number: self.number,
                 access,
-            ),
+            },
             Op::Sink => Arg::Sink(name.into()),
             _ => Arg::None,
         }
@@ -653,7 +654,7 @@ impl Recipe {
         let arg = self.arg(op, dtype, &name);
         let extra = self.src.len();
         let count = match (op.arity(), &arg) {
-            (_, Arg::Custom(custom, _)) => custom.contract().args.len() + extra % 2,
+            (_, Arg::Custom { custom, .. }) => custom.contract().args.len() + extra % 2,
             (Arity::Fixed(k), _) => k,
             (Arity::AtLeast(k), _) => k + extra % 3,
             (Arity::Between(lo, hi), _) => lo + extra % (hi - lo + 1),
@@ -664,7 +665,7 @@ impl Recipe {
         };
         let src: Vec<Id> = (0..count).map(pick).collect();
         let dtype = match (op.result(), &arg) {
-            (_, Arg::Custom(custom, _)) => custom.contract().result,
+            (_, Arg::Custom { custom, .. }) => custom.contract().result,
             (ResultType::Stated, _) => dtype,
             (ResultType::SameAs(k), _) => g[src[k]].dtype,
             (ResultType::Always(dtype), _) => dtype,
@@ -682,7 +683,7 @@ impl Recipe {
             Arg::Const(value) if self.flags.1 => *value = self.value(DType::ALL[self.arg % 6]),
             Arg::Special(special) => *special = Special::Item(self.number as u8),
             Arg::Access(access) => access.assume_disjoint = self.flags.1,
-            Arg::Custom(custom, _) => *custom = atomic::add(dtype),
+            Arg::Custom { custom, .. } => *custom = atomic::add(dtype),
             _ => {}
         }
         let src = self.src.iter().map(|s| pool[s % pool.len()]);

@@ -110,7 +110,9 @@ impl Build {
     }
 
     fn custom(&mut self, custom: Custom, src: &[Id]) -> Id {
-        self.node(Op::Custom, Void, src, Arg::Custom(custom, Access::default()))
+        let number = self.0.len() as u32;
+        let arg = Arg::Custom { custom, number, access: Access::default() };
+        self.node(Op::Custom, Void, src, arg)
     }
 
     fn after(&mut self, src: &[Id]) -> Id {
@@ -542,7 +544,8 @@ fn results_have_the_dtype_of_the_table() {
         |b| {
             let (x, zero, one) = (b.out(0, F32, &[1]), b.int(0), b.f32(1.0));
             let p = b.at(x, &[zero]);
-            let arg = Arg::Custom(atomic::add(F32), Access::default());
+            let custom = atomic::add(F32);
+            let arg = Arg::Custom { custom, number: 0, access: Access::default() };
             let old = b.node(Op::Custom, F32, &[p, one], arg);
             b.sink(old)
         },
@@ -886,6 +889,26 @@ fn buffer_numbers_are_unique() {
         expect![
             "%3: buffer 0 is also %1, with another shape or dtype; give each buffer its own number"
         ],
+    );
+}
+
+#[test]
+fn custom_numbers_are_unique() {
+    check(
+        Built,
+        |b| {
+            let (x, zero) = (b.out(0, F32, &[1]), b.int(0));
+            let (p, one, two) = (b.at(x, &[zero]), b.f32(1.0), b.f32(2.0));
+            let add = |b: &mut Build, value: Id| {
+                let custom = atomic::add(F32);
+                let arg = Arg::Custom { custom, number: 0, access: Access::default() };
+                b.node(Op::Custom, Void, &[p, value], arg)
+            };
+            let (first, second) = (add(b, one), add(b, two));
+            let group = b.op(Op::Group, &[first, second]);
+            b.sink(group)
+        },
+        expect!["%7: custom number 0 is also %6; give each its own number, since each counts"],
     );
 }
 
@@ -1411,7 +1434,7 @@ fn legal_kernels_pass_when_placed() {
             |b| {
                 let sink = kernel(b);
                 b.0.rebuild(sink, |graph, _, mut node| {
-                    if let Arg::Access(access) | Arg::Custom(_, access) = &mut node.arg {
+                    if let Arg::Access(access) | Arg::Custom { access, .. } = &mut node.arg {
                         access.inbounds = true;
                     }
                     graph.intern(node)
@@ -1455,11 +1478,15 @@ fn any_arg() -> impl Strategy<Value = Arg> {
             Arg::Param(Box::new(Param { slot, name: name.into(), mutable }))
         }),
         number.clone().prop_map(Arg::Buffer),
-        (number, prop::sample::select(AxisType::ALL.to_vec()))
+        (number.clone(), prop::sample::select(AxisType::ALL.to_vec()))
             .prop_map(|(number, kind)| Arg::Range(Axis { number, kind })),
         (0..4u8).prop_map(|dimension| Arg::Special(Special::Item(dimension))),
         access.clone().prop_map(Arg::Access),
-        (any_dtype(), access).prop_map(|(dtype, access)| Arg::Custom(atomic::add(dtype), access)),
+        (any_dtype(), number.clone(), access).prop_map(|(dtype, number, access)| Arg::Custom {
+            custom: atomic::add(dtype),
+            number,
+            access
+        }),
         name.prop_map(|name| Arg::Sink(name.into())),
     ]
 }

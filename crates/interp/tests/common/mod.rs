@@ -96,7 +96,9 @@ impl Kernel {
     /// Address, value and perhaps a gate.
     pub fn atomic_add_at(&mut self, src: &[Id]) -> Id {
         let custom: Custom = atomic::add(self.graph[src[0]].dtype);
-        self.node(Op::Custom, DType::Void, src, Arg::Custom(custom, Access::default()))
+        let number = self.graph.len() as u32;
+        let arg = Arg::Custom { custom, number, access: Access::default() };
+        self.node(Op::Custom, DType::Void, src, arg)
     }
 
     pub fn cast(&mut self, x: Id, dtype: DType) -> Id {

@@ -6,7 +6,7 @@ use crate::prove::races;
 
 /// Refuses a kernel in which two conflicting accesses may meet without an order (S4).
 ///
-/// Takes and keeps `Phase::Built` with one binder per range; changes nothing.
+/// Takes and keeps `Phase::Proved` with one binder per range; changes nothing.
 ///
 /// # Errors
 ///

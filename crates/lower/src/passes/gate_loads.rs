@@ -1,8 +1,6 @@
-use std::collections::HashSet;
-
 use uop::{Const, DType, Graph, Id, Op, Regions};
 
-use super::{add_gate, intern_apart};
+use super::add_gate;
 use crate::caps::Caps;
 use crate::error::LowerError;
 
@@ -18,7 +16,6 @@ pub fn gate_loads(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerErro
             uses[s.index()] += 1;
         }
     }
-    let mut seen = HashSet::new();
     Ok(graph.rebuild(root, |graph, old, mut node| {
         if node.op == Op::Where {
             let before = graph[old].src.clone();
@@ -37,7 +34,7 @@ pub fn gate_loads(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerErro
                 node.src[arm] = graph.intern(gated);
             }
         }
-        intern_apart(graph, node, &mut seen)
+        graph.intern(node)
     }))
 }
 

@@ -1,8 +1,6 @@
-use std::collections::HashSet;
+use uop::{Arg, Bounds, Const, DType, Graph, Id, Op, Order};
 
-use uop::{Access, Arg, Bounds, Const, DType, Graph, Id, Op, Order};
-
-use super::{add_gate, intern_apart};
+use super::add_gate;
 use crate::caps::Caps;
 use crate::error::LowerError;
 use crate::prove::bounds::{Missing, missing};
@@ -10,7 +8,7 @@ use crate::prove::index_of;
 
 /// Proves each access in bounds, or adds the missing part of the proof to its gate (S8).
 ///
-/// Takes and keeps `Phase::Built`; afterwards every access is marked `inbounds`: whenever its gate
+/// Takes `Phase::Built`, leaves `Phase::Proved`: every access is marked `inbounds`: whenever its gate
 /// is true, every index is within its axis.
 ///
 /// # Errors
@@ -23,7 +21,6 @@ pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lower
     for n in graph.reachable(root) {
         tests[n.index()] = missing(graph, &mut bounds, &order, n)?;
     }
-    let mut seen = HashSet::new();
     Ok(graph.rebuild(root, |graph, old, mut node| {
         if !node.is_access() {
             return graph.intern(node);
@@ -44,11 +41,9 @@ pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lower
                 add_gate(graph, &mut node, test);
             }
         }
-        node.arg = match node.arg {
-            Arg::Access(access) => Arg::Access(Access { inbounds: true, ..access }),
-            Arg::Custom(custom, access) => Arg::Custom(custom, Access { inbounds: true, ..access }),
-            arg => arg,
-        };
-        intern_apart(graph, node, &mut seen)
+        if let Arg::Access(access) | Arg::Custom { access, .. } = &mut node.arg {
+            access.inbounds = true;
+        }
+        graph.intern(node)
     }))
 }

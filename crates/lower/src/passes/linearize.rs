@@ -51,6 +51,7 @@ pub fn linearize(
         program,
         storage: HashMap::new(),
         values: HashMap::new(),
+        literals: HashMap::new(),
         blocks: HashMap::new(),
     };
     lin.place_storage(root, params)?;
@@ -68,6 +69,7 @@ struct Linearizer<'g> {
     program: Program,
     storage: HashMap<Id, Storage>,
     values: HashMap<Id, Value>,
+    literals: HashMap<(DType, Const), Value>,
     /// The statements of each block, by the innermost range around it: a range has one binder, so
     /// the ranges around that are the same for all.
     blocks: HashMap<Option<Id>, Vec<Stmt>>,
@@ -111,13 +113,10 @@ impl Linearizer<'_> {
         let node = &graph[n];
         match node.op {
             // Only names for storage, addresses and order.
-            Op::Param | Op::Buffer | Op::Index | Op::Group | Op::Sink => {}
+            Op::Param | Op::Buffer | Op::Index | Op::Group | Op::Sink | Op::After => {}
+            // Defined where it is first used, if it is.
+            Op::Const => {}
             Op::Reshape => unreachable!("flatten-addresses leaves no reshape"),
-            Op::After => {
-                if let Some(&value) = self.values.get(&node.src[0]) {
-                    self.values.insert(n, value);
-                }
-            }
             Op::Range => {
                 let var = self.program.values.insert(node.dtype);
                 self.values.insert(n, var);
@@ -130,37 +129,29 @@ impl Linearizer<'_> {
                 let index = self.dimension(n, special, extent)?;
                 self.define(n, Expr::Launch(index));
             }
-            Op::Const => {
-                // The lengths of axes are no values of the program.
-                if node.dtype != DType::Index {
-                    let value =
-                        node.constant().expect("the verifier rejects a const without a value");
-                    self.define(n, Expr::Const(value));
-                }
-            }
             Op::Load => {
                 let address = self.address(node.src[0]);
                 let gate = node.gate().map(|gate| {
                     let alt = match node.src.get(2) {
-                        Some(alt) => self.values[alt],
-                        None => self.zero(n, node.dtype),
+                        Some(&alt) => self.value(alt),
+                        None => self.literal(node.dtype, Const::zero(node.dtype)),
                     };
-                    (self.values[&gate], alt)
+                    (self.value(gate), alt)
                 });
                 self.define(n, Expr::Load { address, gate });
             }
             Op::Store => {
                 let store = Stmt::Store {
                     address: self.address(node.src[0]),
-                    value: self.values[&node.src[1]],
+                    value: self.value(node.src[1]),
                 };
                 self.effect(n, store);
             }
             Op::Custom => {
-                let Arg::Custom(Custom::Atomic { op, .. }, _) = node.arg else {
+                let Arg::Custom { custom: Custom::Atomic { op, .. }, .. } = node.arg else {
                     unreachable!("the verifier rejects a custom without an operation")
                 };
-                let (address, value) = (self.address(node.src[0]), self.values[&node.src[1]]);
+                let (address, value) = (self.address(node.src[0]), self.value(node.src[1]));
                 self.effect(n, Stmt::Atomic { op, address, value });
             }
             Op::End => self.close(n)?,
@@ -177,7 +168,7 @@ impl Linearizer<'_> {
             | Op::CmpEq
             | Op::Where
             | Op::Cast => {
-                let args = node.src.iter().map(|s| self.values[s]).collect();
+                let args = node.src.iter().map(|&s| self.value(s)).collect();
                 let exact = self.bounds.is_exact(graph, n);
                 self.define(n, Expr::Alu { op: node.op, args, exact });
             }
@@ -205,10 +196,7 @@ impl Linearizer<'_> {
                 )
             } else {
                 let dtype = graph[r].dtype;
-                let zero = self.program.values.insert(dtype);
-                let stmt = Stmt::Let { value: zero, expr: Expr::Const(Const::zero(dtype)) };
-                self.blocks.entry(around).or_default().push(stmt);
-                (zero, self.values[&bound])
+                (self.literal(dtype, Const::zero(dtype)), self.value(bound))
             };
             self.blocks.entry(around).or_default().push(Stmt::For { var, lo, hi, body });
         }
@@ -245,7 +233,7 @@ impl Linearizer<'_> {
     /// Appends `stmt` to the block of `n`, under its gate.
     fn effect(&mut self, n: Id, stmt: Stmt) {
         let stmt = match self.graph[n].gate() {
-            Some(gate) => Stmt::If { cond: self.values[&gate], body: vec![stmt] },
+            Some(gate) => Stmt::If { cond: self.value(gate), body: vec![stmt] },
             None => stmt,
         };
         self.push(n, stmt);
@@ -257,10 +245,29 @@ impl Linearizer<'_> {
         self.push(n, Stmt::Let { value, expr });
     }
 
-    /// A zero of `dtype` in the block of `n`.
-    fn zero(&mut self, n: Id, dtype: DType) -> Value {
+    /// The value of `n`, an operand.
+    fn value(&mut self, n: Id) -> Value {
+        let mut n = n;
+        while self.graph[n].op == Op::After {
+            n = self.graph[n].src[0];
+        }
+        match (self.values.get(&n), self.graph.as_const(n)) {
+            (Some(&value), _) => value,
+            (None, Some(constant)) => self.literal(self.graph[n].dtype, constant),
+            (None, None) => unreachable!("the verifier rejects an operand that is no value"),
+        }
+    }
+
+    /// The constant `constant` of `dtype`, defined once, ahead of everything that is still to be
+    /// placed around it.
+    fn literal(&mut self, dtype: DType, constant: Const) -> Value {
+        if let Some(&value) = self.literals.get(&(dtype, constant)) {
+            return value;
+        }
         let value = self.program.values.insert(dtype);
-        self.push(n, Stmt::Let { value, expr: Expr::Const(Const::zero(dtype)) });
+        self.literals.insert((dtype, constant), value);
+        let stmt = Stmt::Let { value, expr: Expr::Const(constant) };
+        self.blocks.entry(None).or_default().push(stmt);
         value
     }
 
@@ -276,13 +283,13 @@ impl Linearizer<'_> {
         self.blocks.entry(innermost).or_default().push(stmt);
     }
 
-    fn address(&self, n: Id) -> Address {
+    fn address(&mut self, n: Id) -> Address {
         let mut n = n;
         while self.graph[n].op == Op::After {
             n = self.graph[n].src[0];
         }
         let storage = self.graph.storage(n).expect("the verifier rejects an address of no buffer");
-        Address { storage: self.storage[&storage], offset: self.values[&self.graph[n].src[1]] }
+        Address { storage: self.storage[&storage], offset: self.value(self.graph[n].src[1]) }
     }
 
     /// The value of `dim`, a constant.

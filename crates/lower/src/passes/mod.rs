@@ -24,9 +24,7 @@ pub use simplify::simplify;
 pub use size_indices::size_indices;
 pub use split_ranges::split_ranges;
 
-use std::collections::HashSet;
-
-use uop::{Const, DType, Graph, Node, Op, Sources};
+use uop::{Graph, Node, Op, Sources};
 
 /// Adds `test` to the gate of the access `node`.
 fn add_gate(graph: &mut Graph, node: &mut Node, test: uop::Id) {
@@ -42,19 +40,6 @@ fn without(graph: &mut Graph, mut node: Node, op: Op) -> uop::Id {
     let mut first = true;
     node.src.retain(|s| std::mem::take(&mut first) || graph[*s].op != op);
     if node.src.len() == 1 { source } else { graph.intern(node) }
-}
-
-/// The id of `node`, which is none of `seen` if it is an effect: two that a pass makes equal still
-/// happen twice. The later one gets a gate that is true; `pin-accesses` orders them for good.
-fn intern_apart(graph: &mut Graph, mut node: Node, seen: &mut HashSet<uop::Id>) -> uop::Id {
-    loop {
-        let n = graph.intern(node.clone());
-        if !node.is_effect() || seen.insert(n) {
-            return n;
-        }
-        let yes = graph.constant(DType::Bool, Const::Bool(true));
-        add_gate(graph, &mut node, yes);
-    }
 }
 
 /// `address` with its buffer after `deps`.

@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use uop::{Graph, Id, Op, Ranges, Regions};
 
@@ -10,11 +10,8 @@ use crate::error::LowerError;
 /// all the access's ranges. From here on an index may lose a range (`i * 0` is 0) and a parallel
 /// range may become a loop, and the access still happens once per instance.
 ///
-/// Two atomics on one buffer in the same ranges are ordered, so that no simplification makes them
-/// one node, which would happen once.
-///
 /// Concerns STORE, CUSTOM, and a LOAD of a BUFFER or of what the kernel writes. Takes and keeps
-/// `Phase::Built`. Never fails.
+/// `Phase::Proved`. Never fails.
 pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
     let regions = Regions::of(graph, root);
     let written: HashSet<Id> = graph
@@ -25,26 +22,15 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
         .filter_map(|address| graph.storage(address))
         .chain(graph.reachable(root).into_iter().filter(|&n| graph[n].op == Op::Buffer))
         .collect();
-    // The last atomic on a buffer in a set of ranges.
-    let mut last: HashMap<(Option<Id>, Ranges), Id> = HashMap::new();
     // A range may hold an access in its bound, so ranges are replaced as other nodes are.
     let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
     Ok(graph.rebuild(root, |graph, old, mut node| {
         let addresses = node.addresses();
         if addresses.iter().any(|&a| graph.storage(a).is_some_and(|s| written.contains(&s))) {
-            let mut deps: Ranges =
-                regions.open(old).iter().filter_map(|r| new[r.index()]).collect();
-            let atomic = node.op == Op::Custom;
-            let key = (graph.storage(addresses[0]), deps.clone());
-            deps.extend(last.get(&key).copied().filter(|_| atomic));
+            let ranges: Ranges = regions.open(old).iter().filter_map(|r| new[r.index()]).collect();
             for s in node.src.iter_mut().filter(|s| addresses.contains(s)) {
-                *s = pin(graph, *s, &deps);
+                *s = pin(graph, *s, &ranges);
             }
-            let id = graph.intern(node);
-            if atomic {
-                last.insert(key, id);
-            }
-            return id;
         }
         let id = graph.intern(node);
         new[old.index()] = Some(id);

@@ -14,7 +14,7 @@ use crate::error::{LowerError, LowerErrorKind};
 /// Without a grid, the outermost parallel range around the whole kernel becomes THREAD. What is
 /// left becomes LOOP: ascending is one of the orders that a parallel range allows.
 ///
-/// Takes `Phase::Built` with explicit regions, leaves `Phase::Placed`; afterwards the only axis
+/// Takes `Phase::Proved` with explicit regions, leaves `Phase::Placed`; afterwards the only axis
 /// types are THREAD and LOOP.
 ///
 /// # Errors

@@ -56,7 +56,7 @@ struct Access {
 fn conflict(graph: &Graph, a: Id, b: Id) -> bool {
     let waived = |n: Id| graph[n].access().is_some_and(|access| access.assume_disjoint);
     let atomic = |n: Id| match &graph[n].arg {
-        Arg::Custom(custom @ Custom::Atomic { dtype, .. }, _) => {
+        Arg::Custom { custom: custom @ Custom::Atomic { dtype, .. }, .. } => {
             let Effect::Atomic(op) = custom.contract().effect;
             Some((op, *dtype))
         }

@@ -6,7 +6,7 @@ use interp::{Data, Options, OutOfBounds, alu};
 use lower::program::{Expr, Launch, LaunchIndex, Stmt, Storage, Value};
 use lower::{Caps, GridLimits, LowerError, Program, lower_observed};
 use slotmap::SecondaryMap;
-use uop::{AtomicOp, Const, DType, KernelGraph, Op, VerifyErrorKind};
+use uop::{AtomicOp, Const, DType, KernelGraph, Op};
 
 /// A target without a grid, as a CPU.
 pub const NO_GRID: Caps = Caps { grid: None, narrow_index: false };
@@ -25,19 +25,7 @@ pub const GRID: Caps = Caps {
 #[track_caller]
 pub fn lower(kernel: &KernelGraph, caps: &Caps) -> Result<Program, LowerError> {
     let program = lower_observed(&kernel.graph, kernel.sink, caps, |pass, graph, root| {
-        if let Err(mut errors) = uop::verify(graph, root, pass.after) {
-            // FIXME: the verifier lets nothing come after a SPECIAL yet, and wants arguments that
-            // simplification has made needless.
-            errors.errors.retain(|error| match error.kind {
-                VerifyErrorKind::WrongOperand { op: Op::After, source_id, .. } => {
-                    graph[source_id].op != Op::Special
-                }
-                VerifyErrorKind::SlotMissing { .. } => false,
-                _ => true,
-            });
-            if errors.errors.is_empty() {
-                return;
-            }
+        if let Err(errors) = uop::verify(graph, root, pass.after) {
             panic!("{kernel}\nafter {}:\n{}\n{errors}", pass.name, uop::print(graph, root));
         }
     })?;

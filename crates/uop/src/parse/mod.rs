@@ -433,7 +433,9 @@ impl<'a> Parser<'a> {
                     return Err(word.fault(message));
                 }
                 dtype = contract.result;
-                Arg::Custom(custom, self.access(c, &mut src, op)?)
+                let access = self.access(c, &mut src, op)?;
+                let number = if c.eat("number") { c.number()? } else { 0 };
+                Arg::Custom { custom, number, access }
             }
             Op::Sink => {
                 self.operand(c, &mut src)?;

@@ -325,6 +325,14 @@ pub enum VerifyErrorKind {
         /// The first BUFFER that has it.
         other: Id,
     },
+    /// Two different CUSTOMs have one number.
+    #[error("custom number {number} is also {other}; give each its own number, since each counts")]
+    CustomReused {
+        /// The number.
+        number: u32,
+        /// The first CUSTOM that has it.
+        other: Id,
+    },
     /// Two SPECIALs of one dimension have different extents.
     #[error("{special} is also {other}, with another extent; a grid has one extent per dimension")]
     Extents {

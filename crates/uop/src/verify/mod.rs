@@ -31,14 +31,14 @@
 //!    - `DisjointLoad`: only what writes has `assume_disjoint`.
 //!    - `CastToVoid`: CAST gives a value.
 //! 2. Phase, of each node.
-//!    - `OnlyPlaced`: SPECIAL and THREAD ranges do not occur in graphs as built.
+//!    - `OnlyPlaced`: SPECIAL and THREAD ranges occur in placed and lowered graphs only.
 //!    - `NotLowered`: RESHAPE does not occur in lowered graphs.
-//!    - `NotInbounds`: in placed and lowered graphs every access is marked `inbounds`.
+//!    - `NotInbounds`: every access is marked `inbounds`, but for graphs as built.
 //! 3. Operands, of each node.
 //!    - `WrongOperand`: each source is of the sort that the op takes there. Arithmetic takes
 //!      values; INDEX and RESHAPE a buffer or a view; LOAD, STORE and the pointers of a CUSTOM an
 //!      address; GROUP effects; END an effect and RANGEs; SINK an effect. What AFTER waits for is
-//!      an effect, a LOAD or a RANGE, and nothing takes a SINK.
+//!      an effect, a LOAD, a RANGE or the SPECIAL that it became, and nothing takes a SINK.
 //!    - `WrongResult`: the dtype of the node is what the op table says.
 //!    - `WrongDType`: lengths, bounds, extents and indices are `index`; gates and conditions are
 //!      `bool`; what is stored, the alternative of a LOAD and the arguments of a CUSTOM have the
@@ -60,8 +60,8 @@
 //! 5. The graph as a whole.
 //!    - `AxisReused`: no two RANGEs have one axis number.
 //!    - `SlotReused`, `SlotMissing`, `NameReused`: the slots of the PARAMs are 0, 1, 2, … and their
-//!      names differ.
-//!    - `BufferReused`: no two BUFFERs have one number.
+//!      names differ. Only in graphs as built is none missing.
+//!    - `BufferReused`, `CustomReused`: no two BUFFERs, and no two CUSTOMs, have one number.
 //!    - `Extents`: the SPECIALs of one dimension have one extent.
 //! 6. Ranges; only if nothing broke `NotSink`, `Arity`, `WrongArg` or `WrongOperand`.
 //!    - `TooDeep`: at most [`MAX_OPEN`] ranges are open at a node. Nothing below is checked if not.
@@ -118,7 +118,9 @@ pub const MAX_OPEN: usize = 64;
 pub enum Phase {
     /// As its author wrote it.
     Built,
-    /// Where its parallel ranges run is decided, and every access is in bounds.
+    /// Every access is marked in bounds. A parameter that is not needed may be gone.
+    Proved,
+    /// Where its parallel ranges run is decided.
     Placed,
     /// Ready to be linearized: addresses are flat, and `index` may have become i32 or i64.
     Lowered,
@@ -260,7 +262,7 @@ impl<'g> Verifier<'g> {
             self.malformed(n, VerifyErrorKind::WrongArg { op, found: arg_name(&node.arg) });
             return false;
         }
-        if let Arg::Custom(custom, _) = &node.arg {
+        if let Arg::Custom { custom, .. } = &node.arg {
             let args = custom.contract().args.len();
             let expected = Arity::Between(args, args + 1);
             if !expected.admits(found) {
@@ -289,7 +291,7 @@ impl<'g> Verifier<'g> {
             {
                 self.error(n, VerifyErrorKind::BadDimension { dimension: *dimension });
             }
-            Arg::Custom(custom, _)
+            Arg::Custom { custom, .. }
                 if !Custom::all(custom.dtype()).any(|known| known == *custom) =>
             {
                 self.error(n, VerifyErrorKind::UnknownCustom { custom: custom.clone() });
@@ -309,13 +311,14 @@ impl<'g> Verifier<'g> {
 
     fn phase(&mut self, n: Id, node: &Node) {
         let op = node.op;
-        if self.phase == Phase::Built {
+        if self.phase < Phase::Placed {
             let thread = node.axis().filter(|axis| axis.kind == AxisType::Thread);
             if op == Op::Special || thread.is_some() {
                 let axis = thread.map(|axis| axis.number);
                 self.error(n, VerifyErrorKind::OnlyPlaced { axis });
             }
-        } else if node.access().is_some_and(|access| !access.inbounds) {
+        }
+        if self.phase >= Phase::Proved && node.access().is_some_and(|access| !access.inbounds) {
             self.error(n, VerifyErrorKind::NotInbounds { op });
         }
         if self.phase == Phase::Lowered && op == Op::Reshape {
@@ -337,7 +340,7 @@ impl<'g> Verifier<'g> {
                 Operand::Value => matches!(found, Operand::Value | Operand::Range),
                 Operand::Dependency => {
                     matches!(found, Operand::Effect | Operand::Range)
-                        || self.graph[source_id].op == Op::Load
+                        || matches!(self.graph[source_id].op, Op::Load | Op::Special)
                 }
                 Operand::Any => found != Operand::Sink,
                 _ => found == expected,
@@ -358,7 +361,7 @@ impl<'g> Verifier<'g> {
         let before = self.errors.len();
         let sized = self.phase == Phase::Lowered && node.dtype.is_int();
         let expected = match (op.result(), &node.arg) {
-            (_, Arg::Custom(custom, _)) => custom.contract().result,
+            (_, Arg::Custom { custom, .. }) => custom.contract().result,
             (ResultType::Stated, _) => node.dtype,
             (ResultType::SameAs(slot), _) => dtype(slot),
             (ResultType::Always(dtype), _) => dtype,
@@ -370,7 +373,7 @@ impl<'g> Verifier<'g> {
         }
         let of = match (op, &node.arg) {
             (Op::Store, _) => dtype(0),
-            (_, Arg::Custom(custom, _)) => custom.dtype(),
+            (_, Arg::Custom { custom, .. }) => custom.dtype(),
             _ => expected,
         };
         for slot in 0..node.src.len() {
@@ -489,7 +492,7 @@ impl<'g> Verifier<'g> {
                     let name = param.name.clone();
                     self.error(n, VerifyErrorKind::ReadOnly { op, param: storage, name });
                 }
-                (Arg::Buffer(_), Arg::Custom(custom, _)) => match custom.contract().effect {
+                (Arg::Buffer(_), Arg::Custom { custom, .. }) => match custom.contract().effect {
                     Effect::Atomic(_) => {
                         let custom = custom.clone();
                         self.error(n, VerifyErrorKind::PrivateAtomic { custom, buffer: storage });
@@ -507,6 +510,7 @@ impl<'g> Verifier<'g> {
         let mut slots: HashMap<u32, Id> = HashMap::new();
         let mut names: HashMap<&str, Id> = HashMap::new();
         let mut buffers: HashMap<u32, Id> = HashMap::new();
+        let mut customs: HashMap<u32, Id> = HashMap::new();
         let mut specials: HashMap<Special, Id> = HashMap::new();
         let mut in_order: Vec<(u32, Id)> = Vec::new();
         for i in 0..self.nodes.len() {
@@ -539,6 +543,12 @@ impl<'g> Verifier<'g> {
                         self.error(n, VerifyErrorKind::BufferReused { number: *number, other });
                     }
                 }
+                Arg::Custom { number, .. } => {
+                    let other = *customs.entry(*number).or_insert(n);
+                    if other != n {
+                        self.error(n, VerifyErrorKind::CustomReused { number: *number, other });
+                    }
+                }
                 Arg::Special(special) => {
                     let other = *specials.entry(*special).or_insert(n);
                     if other != n {
@@ -551,7 +561,7 @@ impl<'g> Verifier<'g> {
         in_order.sort_unstable();
         let mut expected = 0;
         for (found, n) in in_order {
-            if found > expected {
+            if found > expected && self.phase == Phase::Built {
                 self.error(n, VerifyErrorKind::SlotMissing { expected, found });
             }
             expected = found.saturating_add(1);
@@ -841,7 +851,7 @@ impl<'g> Verifier<'g> {
             let mode = match (node.op, &node.arg) {
                 (Op::Load, _) if plain[n.index()] => Mode::Read,
                 (Op::Store, _) => Mode::Write,
-                (Op::Custom, Arg::Custom(custom, _)) => Mode::Custom(custom),
+                (Op::Custom, Arg::Custom { custom, .. }) => Mode::Custom(custom),
                 _ => continue,
             };
             let waived = node.access().is_some_and(|access| access.assume_disjoint);
@@ -962,7 +972,7 @@ fn expected_dtype(node: &Node, slot: usize, of: DType) -> Option<(Role, DType)> 
 /// The argument that source `slot` of a CUSTOM is; `None` for its gate.
 fn custom_arg(node: &Node, slot: usize) -> Option<CustomArg> {
     match &node.arg {
-        Arg::Custom(custom, _) => custom.contract().args.get(slot).copied(),
+        Arg::Custom { custom, .. } => custom.contract().args.get(slot).copied(),
         _ => None,
     }
 }
@@ -1012,7 +1022,7 @@ fn arg_name(arg: &Arg) -> &'static str {
         Arg::Range(_) => "an axis",
         Arg::Special(_) => "a hardware index",
         Arg::Access(_) => "an access",
-        Arg::Custom(..) => "an operation",
+        Arg::Custom { .. } => "an operation",
         Arg::Sink(_) => "the name of a kernel",
     }
 }
