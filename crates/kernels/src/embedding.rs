@@ -26,8 +26,8 @@ pub enum OutOfRange {
 
 /// The gradient of an embedding: an atomic scatter-add.
 ///
-/// `grad_weight[clip(idx[i]), j] += grad_emb[i, j]`, with `grad_weight` f32[vocab, dim] (mutable,
-/// zeroed by the caller), `grad_emb` f32[tokens, dim] and `idx` i32[tokens].
+/// `grad_weight[clip(idx[i]), j] += grad_emb[i, j]`, with `grad_weight` `f32[vocab, dim]` (mutable,
+/// zeroed by the caller), `grad_emb` `f32[tokens, dim]` and `idx` `i32[tokens]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbeddingBwd {
     /// The number of tokens.
@@ -44,8 +44,8 @@ pub struct EmbeddingBwd {
     pub strict: bool,
 }
 
-/// The forward: `out[i, j] = weight[clip(idx[i]), j]`, with `weight` f32[vocab, dim], `idx`
-/// i32[tokens] and `out` f32[tokens, dim] (mutable).
+/// The forward: `out[i, j] = weight[clip(idx[i]), j]`, with `weight` `f32[vocab, dim]`, `idx`
+/// `i32[tokens]` and `out` `f32[tokens, dim]` (mutable).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Embedding {
     /// The number of tokens.

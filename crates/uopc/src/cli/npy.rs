@@ -23,10 +23,11 @@ pub(crate) fn read(path: &Path, dtype: DType, shape: &[u64]) -> Result<Data, Fai
     }
 }
 
-fn read_as<T: ReadableElement>(path: &Path, dtype: DType, shape: &[u64]) -> Result<Vec<T>, Failure>
-where
-    T: Clone,
-{
+fn read_as<T: ReadableElement + Clone>(
+    path: &Path,
+    dtype: DType,
+    shape: &[u64],
+) -> Result<Vec<T>, Failure> {
     let fail = |what: String| Failure(format!("cannot read {}: {what}", path.display()));
     let expected = || format!("expected {dtype} [{}]", list(shape));
     let file = File::open(path).map_err(|error| fail(error.to_string()))?;
