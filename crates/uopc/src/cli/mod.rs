@@ -52,7 +52,7 @@ enum Command {
         /// The kernel; - is standard input
         file: String,
     },
-    /// Print a kernel in canonical form
+    /// Print a kernel in canonical form, without names and comments
     Fmt {
         /// The kernel; - is standard input
         file: String,
