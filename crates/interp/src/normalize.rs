@@ -8,20 +8,18 @@ use uop::{Arg, Axis, Const, DType, Graph, Id, Node, Op, Regions};
 pub(crate) struct Kernel {
     pub(crate) graph: Graph,
     pub(crate) sink: Id,
-    /// By id, the node of the given graph that a node comes from: what messages name.
-    origins: Vec<Id>,
 }
 
 impl Kernel {
     /// A copy of what `sink` depends on.
     pub(crate) fn new(graph: &Graph, sink: Id) -> Kernel {
-        let (graph, sink, origins) = graph.canonical(sink);
-        Kernel { graph, sink, origins }
+        let (graph, sink) = graph.canonical(sink);
+        Kernel { graph, sink }
     }
 
-    /// The node of the given graph that `n` comes from.
+    /// The node of the given graph that `n` comes from: what messages name.
     pub(crate) fn origin(&self, n: Id) -> Id {
-        self.origins[n.index()]
+        self.graph.origin(n)
     }
 
     /// A LOAD that is used once, as an arm of a WHERE, happens only if that arm is taken (S2).
@@ -41,7 +39,7 @@ impl Kernel {
                 && uses[arm.index()] == 1
                 && is_subset(regions.open(condition), regions.open(arm))
         };
-        self.rebuild(|g, origins, n, mut node| {
+        self.sink = self.graph.rebuild(self.sink, |g, n, mut node| {
             if node.op != Op::Where {
                 return g.intern(node);
             }
@@ -64,9 +62,7 @@ impl Kernel {
                     Some(gate) => load.src[1] = g.op(Op::And, &[gate, taken]),
                     None => load.src.push(taken),
                 }
-                node.src[arm] = g.intern(load);
-                let origin = origins[old[arm].index()];
-                origins.resize(g.len(), origin);
+                node.src[arm] = g.intern_like(old[arm], load);
             }
             g.intern(node)
         });
@@ -93,7 +89,7 @@ impl Kernel {
         let shared: Vec<Axis> =
             nodes.iter().filter(|n| binders[n.index()] > 1).map(|&n| self.graph.axis(n)).collect();
         let mut fresh = (0..=u32::MAX).filter(|number| !used.contains(number));
-        self.rebuild(|g, origins, _, mut node| {
+        self.sink = self.graph.rebuild(self.sink, |g, _, mut node| {
             if node.op == Op::End {
                 for position in 1..node.src.len() {
                     let range = node.src[position];
@@ -101,7 +97,7 @@ impl Kernel {
                     let axis = g.axis(range);
                     if shared.contains(&axis) {
                         let number = fresh.next().expect("there are fewer nodes than numbers");
-                        rename(g, origins, &mut node, range, Axis { number, ..axis });
+                        rename(g, &mut node, range, Axis { number, ..axis });
                     }
                 }
             }
@@ -111,26 +107,13 @@ impl Kernel {
 
     /// Drops what the rewrites have left behind, so that ids count from 0 without gaps.
     pub(crate) fn finish(self) -> Kernel {
-        let (graph, sink, old) = self.graph.canonical(self.sink);
-        let origins = old.iter().map(|&n| self.origin(n)).collect();
-        Kernel { graph, sink, origins }
-    }
-
-    /// `Graph::rebuild`; a node that `f` adds comes from the one that it is given, if it does not
-    /// say otherwise.
-    fn rebuild(&mut self, mut f: impl FnMut(&mut Graph, &mut Vec<Id>, Id, Node) -> Id) {
-        let origins = &mut self.origins;
-        self.sink = self.graph.rebuild(self.sink, |g, n, node| {
-            let new = f(g, origins, n, node);
-            let origin = origins[n.index()];
-            origins.resize(g.len(), origin);
-            new
-        });
+        let (graph, sink) = self.graph.compact(self.sink);
+        Kernel { graph, sink }
     }
 }
 
 /// Replaces `range` by one with `axis` in the sources of the END `end`, wherever it is open.
-fn rename(g: &mut Graph, origins: &mut Vec<Id>, end: &mut Node, range: Id, axis: Axis) {
+fn rename(g: &mut Graph, end: &mut Node, range: Id, axis: Axis) {
     let body = end.src[0];
     let last = end.src.iter().copied().max().unwrap_or(body);
     let mut new: Vec<Option<Id>> = vec![None; last.index() + 1];
@@ -150,8 +133,7 @@ fn rename(g: &mut Graph, origins: &mut Vec<Id>, end: &mut Node, range: Id, axis:
         for s in &mut node.src {
             *s = new[s.index()].unwrap_or(*s);
         }
-        new[n.index()] = Some(g.intern(node));
-        origins.resize(g.len(), origins[n.index()]);
+        new[n.index()] = Some(g.intern_like(n, node));
     }
     for s in &mut end.src {
         *s = new[s.index()].unwrap_or(*s);

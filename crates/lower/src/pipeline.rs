@@ -55,7 +55,7 @@ pub fn lower_observed(
     caps: &Caps,
     mut observe: impl FnMut(&Pass, &Graph, Id),
 ) -> Result<Program, LowerError> {
-    let (mut work, mut root, _) = graph.canonical(sink);
+    let (mut work, mut root) = graph.canonical(sink);
     let params = work.params(root);
     for pass in PASSES {
         root = (pass.run)(&mut work, root, caps)?;
@@ -71,7 +71,7 @@ pub fn lower_observed(
 /// The first access that is refused; its node is one of `graph`.
 pub fn check(graph: &Graph, sink: Id) -> Result<(), LowerError> {
     let no_grid = Caps { grid: None, narrow_index: false };
-    let (mut work, mut root, _) = graph.canonical(sink);
+    let (mut work, mut root) = graph.canonical(sink);
     for pass in PASSES.iter().take_while(|pass| pass.name != "drop-unit-ranges") {
         root = (pass.run)(&mut work, root, &no_grid)?;
     }

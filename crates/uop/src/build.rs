@@ -368,7 +368,7 @@ impl<'k> Val<'k> {
             });
             return Err(BuildErrors { errors: errors.collect() });
         }
-        let (graph, sink, _) = inner.graph.canonical(sink);
+        let (graph, sink) = inner.graph.canonical(sink);
         Ok(KernelGraph { graph, sink })
     }
 

@@ -299,6 +299,14 @@ impl Graph {
         id
     }
 
+    /// [`Graph::intern`], but a new node has the origin of `like`.
+    pub fn intern_like(&mut self, like: Id, node: Node) -> Id {
+        let origin = self.origin.replace(self.origin(like));
+        let id = self.intern(node);
+        self.origin = origin;
+        id
+    }
+
     /// The node of the authored graph that `n` came from: what it replaced in a
     /// [rebuild](Graph::rebuild), or was copied from into a [canonical](Graph::canonical) graph;
     /// `n` itself if it was authored here.
@@ -452,11 +460,19 @@ impl Graph {
 
     /// A fresh graph that holds only what `root` depends on: the PARAMs by slot, then the order of
     /// a walk from `root`, sources from left to right, then the node. The result, ids included,
-    /// does not depend on how this graph was built. Also returns the old id of each new node, by
-    /// new index.
-    pub fn canonical(&self, root: Id) -> (Graph, Id, Vec<Id>) {
+    /// does not depend on how this graph was built. The origin of each node is that of this graph
+    /// which it copies.
+    pub fn canonical(&self, root: Id) -> (Graph, Id) {
+        self.copy(root, |n| n)
+    }
+
+    /// [`Graph::canonical`], but each node keeps the origin that it has here.
+    pub fn compact(&self, root: Id) -> (Graph, Id) {
+        self.copy(root, |n| self.origin(n))
+    }
+
+    fn copy(&self, root: Id, origin: impl Fn(Id) -> Id) -> (Graph, Id) {
         let mut out = Graph::new();
-        let mut old = Vec::new();
         let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
         let mut stack = vec![(root, 0)];
         stack.extend(self.params(root).into_iter().rev().map(|param| (param, 0)));
@@ -475,13 +491,12 @@ impl Graph {
             for s in &mut node.src {
                 *s = new[s.index()].expect("sources come first");
             }
-            out.origin = Some(n);
+            out.origin = Some(origin(n));
             new[n.index()] = Some(out.intern(node));
-            old.push(n);
         }
         out.origin = None;
         let root = new[root.index()].expect("the root comes last");
-        (out, root, old)
+        (out, root)
     }
 }
 

@@ -22,7 +22,7 @@ pub const VERSION: u32 = 1;
 /// The canonical text of what `root`, usually a SINK, depends on. It takes any graph, malformed ones
 /// too.
 pub fn print(graph: &Graph, root: Id) -> String {
-    let (graph, root, _) = graph.canonical(root);
+    let (graph, root) = graph.canonical(root);
     let spellings = spell(&graph, root);
     let mut text = format!("uopc {VERSION}\n");
     for n in graph.reachable(root) {
@@ -37,11 +37,11 @@ pub fn print(graph: &Graph, root: Id) -> String {
 /// `message`, which names nodes of `graph` by id, with the names that they have in the canonical
 /// text of `root`. What is not in that text keeps its id.
 pub fn localize(graph: &Graph, root: Id, message: &str) -> String {
-    let (canonical, sink, old) = graph.canonical(root);
+    let (canonical, sink) = graph.canonical(root);
     let spellings = spell(&canonical, sink);
     let mut names = vec![None; graph.len()];
-    for (n, spelling) in old.iter().zip(spellings) {
-        names[n.index()] = Some(spelling.to_string());
+    for (n, spelling) in canonical.reachable(sink).into_iter().zip(spellings) {
+        names[canonical.origin(n).index()] = Some(spelling.to_string());
     }
     rename(message, |index| names.get(index).cloned().flatten())
 }

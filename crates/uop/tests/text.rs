@@ -715,7 +715,7 @@ fn build(recipes: &[Recipe], regular: bool) -> (Graph, Id) {
 }
 
 fn nodes(g: &Graph, root: Id) -> Vec<Node> {
-    let (g, root, _) = g.canonical(root);
+    let (g, root) = g.canonical(root);
     g.reachable(root).into_iter().map(|n| g[n].clone()).collect()
 }
 
