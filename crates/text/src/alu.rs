@@ -45,6 +45,8 @@ impl Alu<'_> {
             (Op::Min | Op::And, Bool) => Infix::AND.apply(x(0), x(1)),
             (Op::Max | Op::Or, Bool) => Infix::OR.apply(x(0), x(1)),
             (Op::CmpLt, F32 | I32 | I64) => Infix::LT.apply(x(0), x(1)),
+            // The graph has no other negation.
+            (Op::CmpEq, Bool) if x(1).text == "false" => x(0).not(),
             (Op::CmpNe, Bool | F32 | I32 | I64) => Infix::NE.apply(x(0), x(1)),
             (Op::CmpEq, Bool | F32 | I32 | I64) => Infix::EQ.apply(x(0), x(1)),
 
