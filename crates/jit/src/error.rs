@@ -4,7 +4,7 @@ use std::fmt;
 
 use uop::{AtomicOp, DType, Op};
 
-use crate::translate::REGISTER_BYTES;
+use lower::REGISTER_BYTES;
 
 /// Why the kernel `kernel` was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

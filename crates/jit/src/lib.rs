@@ -17,7 +17,6 @@ mod translate;
 
 pub use code::{Code, Options, clif, compile};
 pub use error::{JitError, JitErrorKind};
-pub use translate::REGISTER_BYTES;
 
 use lower::Caps;
 #[cfg(doc)]

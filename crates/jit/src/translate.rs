@@ -16,14 +16,11 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use lower::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
+use lower::{Address, Expr, Launch, LaunchIndex, Program, REGISTER_BYTES, Stmt, Storage, Value};
 use slotmap::SecondaryMap;
 use uop::{AtomicOp, Const, DType, Op, ResultType};
 
 use crate::error::JitErrorKind::{self, Malformed};
-
-/// The most bytes that the register buffers of one program may take together: they are on the stack.
-pub const REGISTER_BYTES: u64 = 64 << 10;
 
 const MEMORY: MemFlagsData = MemFlagsData::new().with_notrap();
 

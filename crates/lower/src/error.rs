@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 use uop::rewrite::OutOfFuel;
-use uop::{DType, Id};
+use uop::{DType, Id, Interval};
 
 /// A kernel is refused: the node, as the caller's graph numbers it, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -107,13 +107,53 @@ pub enum LowerErrorKind {
         /// The target's limit.
         limit: u64,
     },
+    /// The buffers of a work-item are too large together.
+    #[error(
+        "the buffers of a work-item take {bytes} bytes up to this one, the most is {limit}; use a parameter for what is larger"
+    )]
+    RegistersTooLarge {
+        /// The bytes of this BUFFER and those before it.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A LOAD happens once for all points of a parallel range inside which it is, and what it reads
+    /// is written there.
+    #[error(
+        "this load of `{buffer}` happens once for all points of the parallel range {range}, and {write} writes `{buffer}` in the same loops; no target can do that yet: read inside the range with after({range}), or split the kernel"
+    )]
+    OnceForAll {
+        /// The name of the buffer.
+        buffer: Box<str>,
+        /// The parallel range.
+        range: Id,
+        /// The write.
+        write: Id,
+    },
+    /// An effect happens once per group, inside a local range without points.
+    #[error(
+        "this effect happens once for all points of {range}, which has none; close {range} around what uses it only"
+    )]
+    NoPoint {
+        /// The parallel range.
+        range: Id,
+    },
+    /// A work-item's BUFFER would have to live on through a serial loop around a parallel range that
+    /// becomes a loop itself.
+    #[error(
+        "this buffer belongs to the work-items of {range}, which is inside the loop {around}; no target can keep one for each yet: close {range} outside {around}"
+    )]
+    OnePerPoint {
+        /// The parallel range.
+        range: Id,
+        /// The serial range around it.
+        around: Id,
+    },
     /// An index leaves 64 bits.
-    #[error("this index lies in {lo}..={hi}, which leaves 64 bits; clip it first")]
+    #[error("this index lies in {interval}, which leaves 64 bits; clip it first")]
     IndexTooWide {
-        /// The least value.
-        lo: i128,
-        /// The greatest value.
-        hi: i128,
+        /// Where it lies.
+        interval: Interval,
     },
     /// The rules of a pass undo one another: a fault of the compiler.
     #[error("{0}; this is a fault of the compiler, please report the kernel")]

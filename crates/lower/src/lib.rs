@@ -12,5 +12,6 @@ pub use caps::{Caps, GridLimits};
 pub use error::{LowerError, LowerErrorKind, Point};
 pub use pipeline::{PASSES, Pass, check, lower, lower_observed};
 pub use program::{
-    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, Register, Stmt, Storage, Value,
+    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register, Stmt,
+    Storage, Value,
 };

@@ -4,14 +4,20 @@
 //! whose exact result may leave its dtype gets the whole range of the dtype, since it wraps.
 //! [`Bounds::facts`] and [`Bounds::given`] narrow by what a true gate says.
 
+use std::fmt;
+
 use crate::dtype::{Const, DType};
 use crate::graph::{Graph, Id};
 use crate::op::Op;
 
-/// The magnitude at and above which a bound means nothing is known.
+/// The magnitude at which a bound means that none is known.
 pub const UNBOUNDED: i128 = 1 << 100;
 
 /// An inclusive interval of integers; booleans are 0 and 1.
+///
+/// A `lo` of -[`UNBOUNDED`] and a `hi` of [`UNBOUNDED`] are infinities: they stand for every
+/// integer below or above, and no arithmetic brings them back. Every other bound is a number of
+/// smaller magnitude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     /// The least value.
@@ -24,9 +30,13 @@ impl Interval {
     /// Every integer.
     pub const ALL: Interval = Interval { lo: -UNBOUNDED, hi: UNBOUNDED };
 
-    /// From `lo` to `hi`, both included, cut to [`UNBOUNDED`].
+    /// No integer.
+    pub const EMPTY: Interval = Interval { lo: 0, hi: -1 };
+
+    /// From `lo` to `hi`, both included; a bound of too large a magnitude becomes infinite, or the
+    /// largest that is not, whichever keeps every value.
     pub fn new(lo: i128, hi: i128) -> Interval {
-        Interval { lo: lo.clamp(-UNBOUNDED, UNBOUNDED), hi: hi.clamp(-UNBOUNDED, UNBOUNDED) }
+        Interval { lo: lo.clamp(-UNBOUNDED, UNBOUNDED - 1), hi: hi.clamp(1 - UNBOUNDED, UNBOUNDED) }
     }
 
     /// Only `value`.
@@ -44,12 +54,18 @@ impl Interval {
 
     /// The single value, if there is one.
     pub fn single(self) -> Option<i128> {
-        (self.lo == self.hi && self.lo.abs() < UNBOUNDED).then_some(self.lo)
+        // An infinite bound has no equal on the other side.
+        (self.lo == self.hi).then_some(self.lo)
     }
 
     /// Whether every value of `self` is in `other`.
     pub fn within(self, other: Interval) -> bool {
         other.lo <= self.lo && self.hi <= other.hi
+    }
+
+    /// Whether neither bound is infinite.
+    pub fn is_bounded(self) -> bool {
+        self.lo > -UNBOUNDED && self.hi < UNBOUNDED
     }
 
     /// Whether there is no value at all.
@@ -65,24 +81,48 @@ impl Interval {
         Interval { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
     }
 
-    /// Every value times `factor`.
-    pub fn scaled(self, factor: i128) -> Interval {
-        self.mul(Interval::exactly(factor))
+    /// Every sum of a value and a value of `other`.
+    #[must_use]
+    pub fn plus(self, other: Interval) -> Interval {
+        let sum = |a: i128, b: i128, infinity: i128| {
+            if a == infinity || b == infinity { infinity } else { a + b }
+        };
+        Interval::new(sum(self.lo, other.lo, -UNBOUNDED), sum(self.hi, other.hi, UNBOUNDED))
     }
 
-    fn mul(self, other: Interval) -> Interval {
-        let at = |a: i128, b: i128| {
+    /// The negative of every value.
+    #[must_use]
+    pub fn negated(self) -> Interval {
+        Interval { lo: -self.hi, hi: -self.lo }
+    }
+
+    /// Every product of a value and a value of `other`.
+    #[must_use]
+    pub fn times(self, other: Interval) -> Interval {
+        // Infinity times 0 is 0: only the finite values of the other side are met.
+        let corner = |a: i128, b: i128| {
             a.checked_mul(b).unwrap_or(if (a < 0) == (b < 0) { UNBOUNDED } else { -UNBOUNDED })
         };
         let corners = [
-            at(self.lo, other.lo),
-            at(self.lo, other.hi),
-            at(self.hi, other.lo),
-            at(self.hi, other.hi),
+            corner(self.lo, other.lo),
+            corner(self.lo, other.hi),
+            corner(self.hi, other.lo),
+            corner(self.hi, other.hi),
         ];
         let lo = corners.into_iter().fold(i128::MAX, i128::min);
         let hi = corners.into_iter().fold(i128::MIN, i128::max);
         Interval::new(lo, hi)
+    }
+}
+
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = |bound: i128| match bound {
+            UNBOUNDED => "inf".to_string(),
+            bound if bound == -UNBOUNDED => "-inf".to_string(),
+            bound => bound.to_string(),
+        };
+        write!(f, "{}..={}", bound(self.lo), bound(self.hi))
     }
 }
 
@@ -179,9 +219,11 @@ impl Bounds {
         if !graph[a].dtype.is_int() {
             return;
         }
-        let (low, high) = (self.get(graph, a), self.get(graph, b));
-        self.assume_within(graph, a, Interval::new(-UNBOUNDED, high.hi - gap), facts);
-        self.assume_within(graph, b, Interval::new(low.lo + gap, UNBOUNDED), facts);
+        let gap = Interval::exactly(gap);
+        let below = self.get(graph, b).plus(gap.negated());
+        let above = self.get(graph, a).plus(gap);
+        self.assume_within(graph, a, Interval { lo: -UNBOUNDED, ..below }, facts);
+        self.assume_within(graph, b, Interval { hi: UNBOUNDED, ..above }, facts);
     }
 
     /// Adds that `n` lies within `interval`, and for an exact `x + constant` that `x` does too.
@@ -195,8 +237,7 @@ impl Bounds {
                 return;
             };
             let Some(c) = graph.as_int(c) else { return };
-            let shift = |bound: i128| if bound.abs() < UNBOUNDED { bound - c } else { bound };
-            (n, interval) = (x, Interval::new(shift(interval.lo), shift(interval.hi)));
+            (n, interval) = (x, interval.plus(Interval::exactly(c).negated()));
         }
     }
 }
@@ -205,10 +246,10 @@ impl Bounds {
 fn exact_result(graph: &Graph, n: Id, of: impl Fn(Id) -> Interval) -> Option<Interval> {
     let node = &graph[n];
     match (node.op, node.src.as_slice()) {
-        (Op::Neg, &[x]) => Some(Interval::new(-of(x).hi, -of(x).lo)),
-        (Op::Add, &[x, y]) => Some(Interval::new(of(x).lo + of(y).lo, of(x).hi + of(y).hi)),
-        (Op::Sub, &[x, y]) => Some(Interval::new(of(x).lo - of(y).hi, of(x).hi - of(y).lo)),
-        (Op::Mul, &[x, y]) => Some(of(x).mul(of(y))),
+        (Op::Neg, &[x]) => Some(of(x).negated()),
+        (Op::Add, &[x, y]) => Some(of(x).plus(of(y))),
+        (Op::Sub, &[x, y]) => Some(of(x).plus(of(y).negated())),
+        (Op::Mul, &[x, y]) => Some(of(x).times(of(y))),
         _ => None,
     }
 }
@@ -228,7 +269,10 @@ fn transfer(graph: &Graph, n: Id, of: impl Fn(Id) -> Interval) -> Interval {
             Some(Const::Int(value)) => Interval::exactly(value),
             _ => whole,
         },
-        (Op::Range | Op::Special, &[bound]) => Interval::new(0, (of(bound).hi - 1).max(0)),
+        (Op::Range | Op::Special, &[bound]) => {
+            let last = of(bound).plus(Interval::exactly(-1)).hi;
+            Interval { lo: 0, hi: last.max(0) }
+        }
         (Op::Neg | Op::Add | Op::Sub | Op::Mul, _) => {
             exact_result(graph, n, of).map_or(whole, exact)
         }

@@ -24,5 +24,5 @@ pub use graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Sp
 pub use op::{Arity, Op, Property, ResultType};
 pub use parse::{ParseError, ParseErrors, Parsed, Place, Places, parse};
 pub use print::print;
-pub use region::{Instance, Order, Ranges, Regions, Relation};
+pub use region::{Instance, Order, Ranges, Regions, Relation, conflict};
 pub use verify::{Phase, VerifyError, VerifyErrorKind, VerifyErrors, verify};

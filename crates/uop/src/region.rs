@@ -5,7 +5,8 @@
 
 use smallvec::SmallVec;
 
-use crate::graph::{AxisType, Graph, Id};
+use crate::custom::Effect;
+use crate::graph::{Arg, AxisType, Graph, Id};
 use crate::op::Op;
 
 /// Open ranges in ascending id order.
@@ -222,4 +223,18 @@ impl Order {
             None => Relation::Unordered,
         }
     }
+}
+
+/// Whether two accesses that touch one element must be ordered: not both read, and not both the
+/// same atomic on the same dtype.
+pub fn conflict(graph: &Graph, a: Id, b: Id) -> bool {
+    let atomic = |n: Id| match &graph[n].arg {
+        Arg::Custom { custom, .. } => {
+            let Effect::Atomic(op) = custom.contract().effect;
+            Some((op, custom.dtype()))
+        }
+        _ => None,
+    };
+    let reads = graph[a].op == Op::Load && graph[b].op == Op::Load;
+    !(reads || atomic(a).is_some() && atomic(a) == atomic(b))
 }

@@ -6,7 +6,8 @@ use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Graph, Id, Op, Order, Spe
 use crate::caps::Caps;
 use crate::error::{LowerError, LowerErrorKind};
 use crate::program::{
-    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, Register, Stmt, Storage, Value,
+    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register, Stmt,
+    Storage, Value,
 };
 
 /// Turns a graph in `Phase::Lowered` into structured loops.
@@ -94,12 +95,19 @@ impl Linearizer<'_> {
                 mutable: param.mutable,
             });
         }
+        let mut bytes: u64 = 0;
         for n in self.graph.reachable(root) {
             let node = &self.graph[n];
             if node.op == Op::Buffer {
                 let lengths =
                     node.src.iter().map(|&dim| self.constant(n, dim, "the length of an axis"));
                 let len = lengths.product::<Result<u64, LowerError>>()?;
+                bytes =
+                    bytes.saturating_add(len.saturating_mul(node.dtype.size().unwrap_or(0) as u64));
+                if bytes > REGISTER_BYTES {
+                    let kind = LowerErrorKind::RegistersTooLarge { bytes, limit: REGISTER_BYTES };
+                    return Err(LowerError { node: self.graph.origin(n), kind });
+                }
                 self.storage.insert(n, Storage::Register(self.program.registers.len()));
                 self.program.registers.push(Register { dtype: node.dtype, len });
             }

@@ -1,39 +1,90 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use uop::{Graph, Id, Op, Ranges, Regions};
+use uop::{Graph, Id, Op, Order, Sources, conflict};
 
 use super::pin;
 use crate::caps::Caps;
 use crate::error::LowerError;
 
-/// Makes the region of every access that memory order depends on explicit: its buffer comes AFTER
-/// all the access's ranges. From here on an index may lose a range (`i * 0` is 0) and a parallel
-/// range may become a loop, and the access still happens once per instance.
+/// Makes explicit what the order of memory rests on: the buffer of each access comes AFTER all the
+/// access's ranges, and after the accesses that conflict with it and that it depends on. From here
+/// on an index may lose a range (`i * 0` is 0), a value its operands, and a parallel range may
+/// become a loop; the access still happens once per instance, and where it did.
 ///
 /// Concerns STORE, CUSTOM, and a LOAD of a BUFFER or of what the kernel writes. Takes and keeps
 /// `Phase::Proved`. Never fails.
 pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
-    let regions = Regions::of(graph, root);
-    let written: HashSet<Id> = graph
-        .reachable(root)
-        .into_iter()
-        .filter(|&n| graph[n].is_effect())
-        .flat_map(|n| graph[n].addresses())
-        .filter_map(|address| graph.storage(address))
-        .chain(graph.reachable(root).into_iter().filter(|&n| graph[n].op == Op::Buffer))
-        .collect();
-    // A range may hold an access in its bound, so ranges are replaced as other nodes are.
+    let order = Order::of(graph, root);
+    let pinned = pinned(graph, root);
+    let deps = dependencies(graph, &order, root, &pinned);
     let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
     Ok(graph.rebuild(root, |graph, old, mut node| {
-        let addresses = node.addresses();
-        if addresses.iter().any(|&a| graph.storage(a).is_some_and(|s| written.contains(&s))) {
-            let ranges: Ranges = regions.open(old).iter().filter_map(|r| new[r.index()]).collect();
+        if pinned.contains(&old) {
+            let ranges = order.regions().open(old).iter();
+            let deps: Sources =
+                ranges.chain(&deps[&old]).filter_map(|dep| new[dep.index()]).collect();
+            let addresses = node.addresses();
             for s in node.src.iter_mut().filter(|s| addresses.contains(s)) {
-                *s = pin(graph, *s, &ranges);
+                *s = pin(graph, *s, &deps);
             }
         }
         let id = graph.intern(node);
         new[old.index()] = Some(id);
         id
     }))
+}
+
+/// The accesses of storage that the kernel writes, and of BUFFERs.
+fn pinned(graph: &Graph, root: Id) -> HashSet<Id> {
+    let nodes = graph.reachable(root);
+    let storages = |n: Id| graph[n].addresses().into_iter().filter_map(|a| graph.storage(a));
+    let effects = nodes.iter().filter(|&&n| graph[n].is_effect());
+    let written: HashSet<Id> = effects.flat_map(|&n| storages(n)).collect();
+    let matters = |s: Id| written.contains(&s) || graph[s].op == Op::Buffer;
+    nodes.iter().copied().filter(|&n| storages(n).any(matters)).collect()
+}
+
+/// For each pinned access, what it comes after: of the earlier accesses that conflict with it, the
+/// last ones, from which the others follow; in place of one inside a loop, the END of that loop.
+fn dependencies(
+    graph: &Graph,
+    order: &Order,
+    root: Id,
+    pinned: &HashSet<Id>,
+) -> HashMap<Id, Vec<Id>> {
+    let nodes = graph.reachable(root);
+    let mut binder: HashMap<Id, Id> = HashMap::new();
+    for &end in nodes.iter().filter(|&&n| graph[n].op == Op::End) {
+        binder.extend(graph[end].src[1..].iter().map(|&r| (r, end)));
+    }
+    // What is around `access` and stands for `before` there: not inside a range that it lacks.
+    let seen_from = |access: Id, before: Id| {
+        let open = order.regions().open(access);
+        let mut n = before;
+        while let Some(r) = order.nest(n).into_iter().find(|r| !open.contains(r)) {
+            n = binder[&r];
+        }
+        n
+    };
+    let mut deps: HashMap<Id, Vec<Id>> = HashMap::new();
+    let mut earlier: HashMap<Id, Vec<Id>> = HashMap::new();
+    // The accesses that follow from the dependencies of each.
+    let mut implied: HashMap<Id, HashSet<Id>> = HashMap::new();
+    for &access in nodes.iter().filter(|n| pinned.contains(n)) {
+        let (mut own, mut known) = (Vec::new(), HashSet::new());
+        for storage in graph[access].addresses().into_iter().filter_map(|a| graph.storage(a)) {
+            let earlier = earlier.entry(storage).or_default();
+            for &before in earlier.iter().rev() {
+                let orders = conflict(graph, before, access) && order.reaches(before, access);
+                if orders && known.insert(before) {
+                    known.extend(&implied[&before]);
+                    own.push(seen_from(access, before));
+                }
+            }
+            earlier.push(access);
+        }
+        deps.insert(access, own);
+        implied.insert(access, known);
+    }
+    deps
 }

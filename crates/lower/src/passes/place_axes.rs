@@ -5,6 +5,7 @@ use uop::{Arg, Axis, AxisType, DType, Graph, Id, Node, Op, Order, Ranges, Specia
 use super::{add_gate, pin, without};
 use crate::caps::{Caps, GridLimits};
 use crate::error::{LowerError, LowerErrorKind};
+use crate::prove::buffer_name;
 
 /// Decides where each parallel range runs.
 ///
@@ -19,7 +20,8 @@ use crate::error::{LowerError, LowerErrorKind};
 ///
 /// # Errors
 ///
-/// `BlockTooLarge`, `GridTooLarge`, with the numbers.
+/// `BlockTooLarge`, `GridTooLarge`, with the numbers. `OnceForAll`, `OnePerPoint` and `NoPoint` for
+/// what would need the loops to be split.
 pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerError> {
     let order = Order::of(graph, root);
     let mut parallel: Vec<Id> = order.regions().parallel().to_vec();
@@ -40,6 +42,16 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
         };
         parallel.iter().copied().filter(|r| !open.contains(r) && around(r)).collect()
     };
+    for n in graph.reachable(root) {
+        let missing = missing(n);
+        shared_load(graph, &order, root, n, &missing)?;
+        private_buffer(graph, &order, n, &places)?;
+        let empty = |r: &&Id| graph.as_int(graph[**r].src[0]).is_none_or(|extent| extent < 1);
+        if let Some(&range) = missing.iter().find(empty).filter(|_| graph[n].is_effect()) {
+            let kind = LowerErrorKind::NoPoint { range: graph.origin(range) };
+            return Err(LowerError { node: graph.origin(n), kind });
+        }
+    }
     Ok(graph.rebuild(root, |graph, old, mut node| {
         match node.op {
             Op::Range => {
@@ -53,8 +65,7 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
                     // Its bound is a constant, so it may be placed before its turn.
                     let place = place(&graph[r], places.get(&r));
                     let index = graph.intern(place);
-                    // A LOAD may be repeated: nothing between may change what it reads, for then
-                    // they would not be ordered.
+                    // A LOAD may be repeated: nothing changes what it reads.
                     if node.is_effect() {
                         let zero = graph.index(0);
                         let test = graph.op(Op::CmpEq, &[index, zero]);
@@ -74,6 +85,65 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
             _ => graph.intern(node),
         }
     }))
+}
+
+/// Refuses a LOAD that happens once for all points of a range of `missing`, if what it reads is
+/// written by what happens as often: one point's write would come between the repetitions.
+fn shared_load(
+    graph: &Graph,
+    order: &Order,
+    root: Id,
+    load: Id,
+    missing: &[Id],
+) -> Result<(), LowerError> {
+    let (Op::Load, Some(&range)) = (graph[load].op, missing.first()) else { return Ok(()) };
+    let storage = graph.storage(graph[load].src[0]);
+    let writes = |n: &Id| {
+        let same = graph[*n].addresses().into_iter().any(|a| graph.storage(a) == storage);
+        let as_often = missing.iter().any(|r| !order.regions().open(*n).contains(r));
+        let ordered = order.reaches(*n, load) || order.reaches(load, *n);
+        graph[*n].is_effect() && same && as_often && ordered
+    };
+    match graph.reachable(root).into_iter().find(writes) {
+        None => Ok(()),
+        Some(write) => Err(LowerError {
+            node: graph.origin(load),
+            kind: LowerErrorKind::OnceForAll {
+                buffer: buffer_name(graph, storage.unwrap_or(load)),
+                range: graph.origin(range),
+                write: graph.origin(write),
+            },
+        }),
+    }
+}
+
+/// Refuses an access to a BUFFER inside a parallel range that becomes a loop within a serial one:
+/// all points of the range would share the BUFFER.
+fn private_buffer(
+    graph: &Graph,
+    order: &Order,
+    access: Id,
+    places: &HashMap<Id, Place>,
+) -> Result<(), LowerError> {
+    let storages = graph[access].addresses().into_iter().filter_map(|a| graph.storage(a));
+    let Some(buffer) = storages.into_iter().find(|&s| graph[s].op == Op::Buffer) else {
+        return Ok(());
+    };
+    let nest = order.nest(access);
+    let Some(serial) = nest.iter().position(|&r| !graph.axis(r).kind.is_parallel()) else {
+        return Ok(());
+    };
+    let loops = |r: &&Id| graph.axis(**r).kind.is_parallel() && !places.contains_key(*r);
+    match nest[serial..].iter().find(loops) {
+        None => Ok(()),
+        Some(&range) => Err(LowerError {
+            node: graph.origin(buffer),
+            kind: LowerErrorKind::OnePerPoint {
+                range: graph.origin(range),
+                around: graph.origin(nest[serial]),
+            },
+        }),
+    }
 }
 
 /// Whether the access `node` is of storage that may be written.

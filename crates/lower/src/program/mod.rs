@@ -71,6 +71,10 @@ impl ProgramParam {
     }
 }
 
+/// The most bytes of register buffers of one work-item: more would overflow a thread's stack, or a
+/// GPU's scratch memory.
+pub const REGISTER_BYTES: u64 = 64 << 10;
+
 /// Storage of one work-item: a small array, zero at first. (Reading it before writing it is an error
 /// of the kernel, which only the interpreter reports; here it is harmless.)
 #[derive(Clone, Debug, PartialEq, Eq)]

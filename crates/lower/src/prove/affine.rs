@@ -12,33 +12,52 @@ pub struct Affine {
     pub terms: Vec<(Id, i128)>,
 }
 
+/// The most terms of a form.
+const MAX_TERMS: usize = 64;
+
 impl Affine {
-    /// The form of `n`; `None` if a coefficient leaves 128 bits.
-    pub fn of(graph: &Graph, n: Id) -> Option<Affine> {
-        let mut forms: Vec<Option<Affine>> = vec![None; n.index() + 1];
-        for m in graph.reachable(n) {
-            let node = &graph[m];
-            let exact = node.dtype == DType::Index;
-            let form = |s: Id| forms[s.index()].clone();
-            let value = match (node.op, node.src.as_slice()) {
-                (Op::Const, []) if exact => graph.as_int(m).map(Affine::constant),
-                (Op::Add, &[x, y]) if exact => form(x)?.plus(&form(y)?, 1),
-                (Op::Sub, &[x, y]) if exact => form(x)?.plus(&form(y)?, -1),
-                (Op::Neg, &[x]) if exact => Affine::default().plus(&form(x)?, -1),
-                (Op::Mul, &[x, y]) if exact => match (form(x)?, form(y)?) {
-                    (form, Affine { constant, terms }) | (Affine { constant, terms }, form)
-                        if terms.is_empty() =>
-                    {
-                        Affine::default().plus(&form, constant)
-                    }
-                    _ => Some(Affine::atom(m)),
-                },
-                (Op::After, &[x, ..]) if exact => form(x),
-                _ => Some(Affine::atom(m)),
-            };
-            forms[m.index()] = Some(value?);
+    /// The form of everything that `root` depends on, by id; `None` where a coefficient leaves 128
+    /// bits.
+    pub fn all(graph: &Graph, root: Id) -> Vec<Option<Affine>> {
+        let mut forms: Vec<Option<Affine>> = vec![None; root.index() + 1];
+        for n in graph.reachable(root) {
+            let form = Affine::of(graph, n, &forms);
+            // A longer form is opaque: it would prove little and cost much.
+            let short = form.as_ref().is_none_or(|form| form.terms.len() <= MAX_TERMS);
+            forms[n.index()] = if short { form } else { Some(Affine::atom(n)) };
         }
-        forms[n.index()].take()
+        forms
+    }
+
+    /// The form of `n`, given those of its sources.
+    fn of(graph: &Graph, n: Id, forms: &[Option<Affine>]) -> Option<Affine> {
+        let node = &graph[n];
+        let form = |s: Id| forms[s.index()].as_ref();
+        if node.dtype != DType::Index {
+            return Some(Affine::atom(n));
+        }
+        match (node.op, node.src.as_slice()) {
+            (Op::Const, []) => graph.as_int(n).map(Affine::constant),
+            (Op::Add, &[x, y]) => form(x)?.plus(form(y)?, 1),
+            (Op::Sub, &[x, y]) => form(x)?.plus(form(y)?, -1),
+            (Op::Neg, &[x]) => Affine::default().plus(form(x)?, -1),
+            (Op::Mul, &[x, y]) => match (form(x)?, form(y)?) {
+                (form, Affine { constant, terms }) | (Affine { constant, terms }, form)
+                    if terms.is_empty() =>
+                {
+                    Affine::default().plus(form, *constant)
+                }
+                _ => Some(Affine::atom(n)),
+            },
+            (Op::After, &[x, ..]) => form(x).cloned(),
+            _ => Some(Affine::atom(n)),
+        }
+    }
+
+    /// The coefficient of `atom`.
+    pub fn coefficient(&self, atom: Id) -> i128 {
+        let at = self.terms.binary_search_by_key(&atom, |&(atom, _)| atom);
+        at.map_or(0, |at| self.terms[at].1)
     }
 
     fn constant(constant: i128) -> Affine {

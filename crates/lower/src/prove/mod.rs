@@ -69,7 +69,7 @@ pub(crate) fn index_of(graph: &Graph, address: Id) -> Id {
 }
 
 /// The name of a buffer for a message: that of a PARAM, or of a node.
-fn buffer_name(graph: &Graph, storage: Id) -> Box<str> {
+pub(crate) fn buffer_name(graph: &Graph, storage: Id) -> Box<str> {
     match &graph[storage].arg {
         uop::Arg::Param(param) => param.name.clone(),
         _ => graph.origin(storage).to_string().into(),

@@ -7,9 +7,10 @@
 //! edges order them. Failing both, a small search looks for two instances to show; failing that
 //! too, the answer is unknown, which is an error unless the store carries the waiver.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use uop::{Arg, Bounds, Custom, Effect, Graph, Id, Instance, Interval, Op, Order, Relation};
+use uop::{Bounds, Graph, Id, Instance, Interval, Op, Order, Relation, conflict};
 
 use super::affine::Affine;
 use super::{buffer_name, corners, describe, index_of, open_at, value_at};
@@ -22,21 +23,30 @@ use crate::error::{LowerError, LowerErrorKind};
 /// `Race` or `MaybeRace` for the first pair that is not proved.
 pub fn check(graph: &Graph, root: Id) -> Result<(), LowerError> {
     let order = Order::of(graph, root);
-    let accesses: Vec<Access> = graph
-        .reachable(root)
-        .into_iter()
-        .flat_map(|n| graph[n].addresses().into_iter().map(move |address| (n, address)))
-        .filter_map(|(node, address)| {
-            let storage = graph.storage(address)?;
-            Some(Access { node, address, storage })
-        })
-        .collect();
+    let mut bounds = Bounds::new();
+    let mut accesses: Vec<Access> = Vec::new();
+    for node in graph.reachable(root) {
+        for address in graph[node].addresses() {
+            let (Some(storage), Some(facts)) =
+                (graph.storage(address), bounds.facts(graph, graph[node].gate()))
+            else {
+                // A gate that is never true: no access.
+                continue;
+            };
+            let open = order.regions().open(node).iter();
+            let at = open.map(|&r| (r, bounds.given(graph, &facts, r))).collect();
+            accesses.push(Access { node, address, storage, at });
+        }
+    }
     let written: BTreeSet<Id> =
         accesses.iter().filter(|a| graph[a.node].is_effect()).map(|a| a.storage).collect();
-    let mut prover = Prover { graph, order: &order, bounds: Bounds::new(), written: &written };
+    let forms = Affine::all(graph, root);
+    let mut prover = Prover { graph, order: &order, bounds, forms: &forms, written: &written };
+    let waived = |n: Id| graph[n].access().is_some_and(|access| access.assume_disjoint);
     for (i, a) in accesses.iter().enumerate() {
         for b in &accesses[i..] {
-            if a.storage == b.storage && conflict(graph, a.node, b.node) {
+            let waived = waived(a.node) || waived(b.node);
+            if a.storage == b.storage && conflict(graph, a.node, b.node) && !waived {
                 prover.pair(a, b)?;
             }
         }
@@ -49,22 +59,15 @@ struct Access {
     node: Id,
     address: Id,
     storage: Id,
+    /// Where its ranges lie when its gate is true.
+    at: Vec<(Id, Interval)>,
 }
 
-/// Whether the two would have to be ordered if they met: not both read, and not both the same
-/// atomic on the same dtype. A waiver of either settles it.
-fn conflict(graph: &Graph, a: Id, b: Id) -> bool {
-    let waived = |n: Id| graph[n].access().is_some_and(|access| access.assume_disjoint);
-    let atomic = |n: Id| match &graph[n].arg {
-        Arg::Custom { custom: custom @ Custom::Atomic { dtype, .. }, .. } => {
-            let Effect::Atomic(op) = custom.contract().effect;
-            Some((op, *dtype))
-        }
-        _ => None,
-    };
-    let reads = graph[a].op == Op::Load && graph[b].op == Op::Load;
-    let same_atomic = atomic(a).is_some() && atomic(a) == atomic(b);
-    !(reads || same_atomic || waived(a) || waived(b))
+impl Access {
+    /// Where the range `r` lies, if it is one of its own.
+    fn range(&self, r: Id) -> Option<Interval> {
+        self.at.iter().find(|(range, _)| *range == r).map(|&(_, interval)| interval)
+    }
 }
 
 /// What two instances are taken to agree on: ranges, by id.
@@ -74,80 +77,83 @@ struct Prover<'g> {
     graph: &'g Graph,
     order: &'g Order,
     bounds: Bounds,
+    /// The normal form of each node, by id.
+    forms: &'g [Option<Affine>],
     written: &'g BTreeSet<Id>,
 }
 
-impl Prover<'_> {
+/// "The two addresses are one element": forms that are equal then.
+type Equations<'g> = Vec<(Cow<'g, Affine>, Cow<'g, Affine>)>;
+
+impl<'g> Prover<'g> {
     fn pair(&mut self, a: &Access, b: &Access) -> Result<(), LowerError> {
-        let equations = self.equations(a, b);
         let regions = self.order.regions();
         let (left, right) = (regions.open(a.node), regions.open(b.node));
-        let shared: Vec<Id> = left.iter().copied().filter(|r| right.contains(r)).collect();
-        let parallel = |r: &Id| self.graph.axis(*r).kind.is_parallel();
+        let parallel = |r: &&Id| self.graph.axis(**r).kind.is_parallel();
+        let shared = |r: &&Id| left.contains(r) && right.contains(r);
         let mut forced = Equal::new();
-        // A work-item has its BUFFERs to itself.
-        if self.graph[a.storage].op == Op::Buffer {
-            forced.extend(shared.iter().copied().filter(parallel));
+        for &r in left.iter().filter(shared) {
+            // A range with one value on both sides agrees, and a work-item has its BUFFERs to
+            // itself.
+            let [v, w] = [a, b].map(|access| access.range(r).and_then(Interval::single));
+            let private = self.graph[a.storage].op == Op::Buffer && parallel(&&r);
+            if private || v.is_some() && v == w {
+                forced.insert(r);
+            }
         }
-        let apart = match &equations {
-            Some(equations) => self.solve(equations, &shared, &mut forced),
-            None => false,
-        };
-        if apart {
+        let equations = self.equations(a, b).unwrap_or_default();
+        if self.solve(&equations, (a, b), &mut forced) {
             return Ok(());
         }
-        let only_one = |r: &Id| !shared.contains(r);
-        let all_agree =
-            left.iter().chain(right).filter(|r| parallel(r)).all(|r| forced.contains(r))
-                && !left.iter().chain(right).filter(|r| parallel(r)).any(only_one);
+        let all_agree = left.iter().chain(right).filter(parallel).all(|r| forced.contains(r));
         if all_agree {
             let edge = a.node == b.node
                 || self.order.reaches(a.node, b.node)
                 || self.order.reaches(b.node, a.node);
             // Without an edge they must not meet at one point either.
-            let mut same_point: Equal = shared.iter().copied().collect();
-            if edge
-                || equations
-                    .is_some_and(|equations| self.solve(&equations, &shared, &mut same_point))
-            {
+            let mut same_point: Equal = left.iter().filter(shared).copied().collect();
+            if edge || self.solve(&equations, (a, b), &mut same_point) {
                 return Ok(());
             }
         }
         Err(self.refute(a, b))
     }
 
-    /// The equations "the two addresses are one element": per axis if both look at the buffer
-    /// through the same shape, else for the flat index. `None` if they cannot be written down.
-    fn equations(&self, a: &Access, b: &Access) -> Option<Vec<(Affine, Affine)>> {
-        let graph = self.graph;
+    /// The equations, per axis if both look at the buffer through the same shape, else for the
+    /// flat index. `None` if they cannot be written down.
+    fn equations(&self, a: &Access, b: &Access) -> Option<Equations<'g>> {
+        let (graph, forms) = (self.graph, self.forms);
         let (view, other) = (graph.shape(a.address)?, graph.shape(b.address)?);
-        let indices = |access: &Access| {
-            let address = index_of(self.graph, access.address);
-            let forms = graph[address].src[1..].iter().map(|&i| Affine::of(graph, i));
-            forms.collect::<Option<Vec<Affine>>>()
-        };
-        let (left, right) = (indices(a)?, indices(b)?);
+        let form = |i: &Id| forms[i.index()].as_ref();
+        let indices = |access: &Access| &graph[index_of(graph, access.address)].src[1..];
+        let (left, right) = (indices(a), indices(b));
         if view == other {
-            return Some(left.into_iter().zip(right).collect());
+            let pairs = left.iter().zip(right);
+            return pairs
+                .map(|(i, j)| Some((Cow::Borrowed(form(i)?), Cow::Borrowed(form(j)?))))
+                .collect();
         }
-        let flat = |forms: Vec<Affine>, view: &[Id]| {
+        let flat = |indices: &[Id], view: &[Id]| {
             let mut flat = Affine::default();
-            for (form, &length) in forms.iter().zip(view) {
-                flat = form.plus(&flat, graph.as_int(length)?)?;
+            for (i, &length) in indices.iter().zip(view) {
+                flat = form(i)?.plus(&flat, graph.as_int(length)?)?;
             }
-            Some(flat)
+            Some(Cow::Owned(flat))
         };
         Some(vec![(flat(left, view)?, flat(right, other)?)])
     }
 
     /// Adds to `equal` the ranges that the equations force to agree; true if there is no solution.
-    fn solve(&mut self, equations: &[(Affine, Affine)], shared: &[Id], equal: &mut Equal) -> bool {
+    fn solve(
+        &mut self,
+        equations: &Equations<'_>,
+        pair: (&Access, &Access),
+        equal: &mut Equal,
+    ) -> bool {
         loop {
             let known = equal.len();
             for (left, right) in equations {
-                let Some(equation) = self.equation(left, right, shared, equal) else {
-                    continue;
-                };
+                let Some(equation) = self.equation(left, right, pair, equal) else { continue };
                 if equation.has_no_solution() {
                     return true;
                 }
@@ -164,32 +170,30 @@ impl Prover<'_> {
         &mut self,
         left: &Affine,
         right: &Affine,
-        shared: &[Id],
+        (a, b): (&Access, &Access),
         equal: &Equal,
     ) -> Option<Equation> {
         let mut equation =
             Equation { constant: left.constant.checked_sub(right.constant)?, unknowns: Vec::new() };
-        let coefficient = |form: &Affine, atom: Id| {
-            form.terms.iter().find(|(a, _)| *a == atom).map_or(0, |&(_, c)| c)
-        };
         let atoms: BTreeSet<Id> =
             left.terms.iter().chain(&right.terms).map(|&(atom, _)| atom).collect();
         for atom in atoms {
-            let (c, d) = (coefficient(left, atom), coefficient(right, atom));
-            let range = self.bounds.get(self.graph, atom);
-            let agrees = self.agrees(atom, equal);
-            if agrees {
+            let (c, d) = (left.coefficient(atom), right.coefficient(atom));
+            let anywhere = self.bounds.get(self.graph, atom);
+            let (v, w) = (a.range(atom), b.range(atom));
+            if self.agrees(atom, equal) {
                 // One unknown on both sides.
                 if c != d {
-                    equation.add(None, c.checked_sub(d)?, range);
+                    equation.add(None, c.checked_sub(d)?, v.or(w).unwrap_or(anywhere));
                 }
-            } else if c == d && shared.contains(&atom) {
+            } else if let (Some(v), Some(w)) = (v, w)
+                && c == d
+            {
                 // Only the difference of the two values matters.
-                let width = range.hi - range.lo;
-                equation.add(Some(atom), c, Interval::new(-width, width));
+                equation.add(Some(atom), c, v.plus(w.negated()));
             } else {
-                equation.add(None, c, range);
-                equation.add(None, d.checked_neg()?, range);
+                equation.add(None, c, v.unwrap_or(anywhere));
+                equation.add(None, d.checked_neg()?, w.unwrap_or(anywhere));
             }
         }
         Some(equation)
@@ -309,19 +313,16 @@ impl Equation {
     /// The values that the sum of `unknowns` can have.
     fn span<'a>(unknowns: impl Iterator<Item = &'a Unknown>) -> Interval {
         unknowns.fold(Interval::exactly(0), |sum, u| {
-            let term = u.interval.scaled(u.coefficient);
-            Interval::new(sum.lo.saturating_add(term.lo), sum.hi.saturating_add(term.hi))
+            sum.plus(u.interval.times(Interval::exactly(u.coefficient)))
         })
     }
 
     /// Whether the constant is out of reach, or no multiple of the coefficients' common divisor.
     fn has_no_solution(&self) -> bool {
         let span = Equation::span(self.unknowns.iter());
+        let Some(sum) = self.constant.checked_neg() else { return false };
         let gcd = self.unknowns.iter().fold(0u128, |g, u| gcd(g, u.coefficient.unsigned_abs()));
-        let target = self.constant.unsigned_abs();
-        span.lo > -self.constant
-            || -self.constant > span.hi
-            || (gcd > 0 && !target.is_multiple_of(gcd))
+        sum < span.lo || span.hi < sum || (gcd > 0 && !sum.unsigned_abs().is_multiple_of(gcd))
     }
 
     /// The ranges whose difference is 0 in every solution: from the largest coefficient down, one
@@ -333,9 +334,9 @@ impl Equation {
         for (at, u) in unknowns.iter().enumerate() {
             let rest = Equation::span(unknowns[at + 1..].iter().copied());
             let reach = rest.lo.unsigned_abs().max(rest.hi.unsigned_abs());
-            let reach = reach.saturating_add(self.constant.unsigned_abs());
+            let outweighs = u.coefficient.unsigned_abs() > reach + self.constant.unsigned_abs();
             match u.difference {
-                Some(r) if u.coefficient.unsigned_abs() > reach => forced.push(r),
+                Some(r) if rest.is_bounded() && outweighs => forced.push(r),
                 _ => break,
             }
         }
