@@ -1,5 +1,7 @@
 //! The memory of a PARAM.
 
+use std::hint::black_box;
+
 use uop::{Const, DType};
 
 /// The elements of one argument, in row-major order.
@@ -16,13 +18,13 @@ pub enum Data {
 }
 
 impl Data {
-    /// `len` zeros of `dtype`; `None` if `dtype` is never stored.
+    /// `len` zeros of `dtype`; `None` if `dtype` is never stored, or there is no memory for as many.
     pub fn zeros(dtype: DType, len: usize) -> Option<Data> {
         match dtype {
-            DType::Bool => Some(Data::Bool(vec![false; len])),
-            DType::I32 => Some(Data::I32(vec![0; len])),
-            DType::I64 => Some(Data::I64(vec![0; len])),
-            DType::F32 => Some(Data::F32(vec![0.0; len])),
+            DType::Bool => zeroed(len).map(Data::Bool),
+            DType::I32 => zeroed(len).map(Data::I32),
+            DType::I64 => zeroed(len).map(Data::I64),
+            DType::F32 => zeroed(len).map(Data::F32),
             DType::Void | DType::Index => None,
         }
     }
@@ -96,6 +98,15 @@ impl Data {
             _ => self == other,
         }
     }
+}
+
+/// `vec!` takes pages of zeros from the system, which cost nothing until they are used, but aborts
+/// where there are none: so this asks for the room first.
+fn zeroed<T: Clone + Default>(len: usize) -> Option<Vec<T>> {
+    let mut room = Vec::<T>::new();
+    room.try_reserve_exact(len).ok()?;
+    drop(black_box(room));
+    Some(vec![T::default(); len])
 }
 
 impl From<Vec<bool>> for Data {

@@ -181,9 +181,9 @@ pub enum ErrorKind {
         /// Where that happened.
         other_point: Point,
     },
-    /// As `Race`, of an access that is marked `assume_disjoint`.
+    /// As `Race`, of an access that is marked `disjoint`.
     #[error(
-        "`assume_disjoint` is false: meets {other}{other_point}, on element {element} of {buffer}{point}"
+        "marked `disjoint`, but touches element {element} of {buffer}{point}, as {other} does{other_point}; if indexes can repeat, use an atomic without `disjoint`"
     )]
     NotDisjoint {
         /// The PARAM or BUFFER.

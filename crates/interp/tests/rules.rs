@@ -38,10 +38,13 @@ const OPS: [Op; 14] = [
     Op::Cast,
 ];
 
-/// Small numbers, and those at the ends of the dtypes.
+/// Small numbers, those at the ends of the dtypes, and some beyond what bounds can hold.
 fn constants() -> impl Strategy<Value = i128> {
     let edges = [i32::MIN as i128, i32::MAX as i128, i64::MIN as i128, i64::MAX as i128, 0, 1, -1];
-    prop_oneof![3 => -5i128..6, 1 => proptest::sample::select(edges.to_vec())]
+    let giants = [1 << 99, (1 << 100) - 1, 1 << 100, 3 << 100, 1 << 120, i128::MAX, i128::MIN];
+    let signs = giants.iter().flat_map(|&giant| [giant, giant.wrapping_neg() + 5]);
+    let values: Vec<i128> = edges.into_iter().chain(signs).collect();
+    prop_oneof![3 => -5i128..6, 1 => proptest::sample::select(values)]
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

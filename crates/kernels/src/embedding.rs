@@ -82,6 +82,14 @@ pub enum KernelError {
         /// The columns of one block.
         block: i64,
     },
+    /// An array has more bytes than can be counted.
+    #[error("{name} of shape {shape:?} is more than {} bytes", i64::MAX)]
+    Bytes {
+        /// Which array.
+        name: &'static str,
+        /// The lengths of its axes.
+        shape: Vec<i64>,
+    },
     /// The graph is refused.
     #[error(transparent)]
     Build(#[from] BuildErrors),
@@ -106,7 +114,7 @@ impl EmbeddingBwd {
     ///
     /// A size that makes no sense; with `strict`, a `dim` that is no multiple of the block.
     pub fn build(&self) -> Result<KernelGraph, KernelError> {
-        check_sizes(self.tokens, self.dim, self.vocab)?;
+        check_sizes(self.tokens, self.dim, self.vocab, ["grad_emb", "grad_weight"])?;
         let block = self.dim.min(MAX_BLOCK);
         if self.strict && self.dim % block != 0 {
             return Err(KernelError::Indivisible { dim: self.dim, block });
@@ -142,7 +150,7 @@ impl Embedding {
     ///
     /// A size that makes no sense.
     pub fn build(&self) -> Result<KernelGraph, KernelError> {
-        check_sizes(self.tokens, self.dim, self.vocab)?;
+        check_sizes(self.tokens, self.dim, self.vocab, ["out", "weight"])?;
         let k = Kernel::new();
         let out = k.param_mut("out", DType::F32, [self.tokens, self.dim]);
         let weight = k.param("weight", DType::F32, [self.vocab, self.dim]);
@@ -205,11 +213,34 @@ fn both<'k>(a: Option<Val<'k>>, b: Option<Val<'k>>) -> Option<Val<'k>> {
     }
 }
 
-fn check_sizes(tokens: i64, dim: i64, vocab: i64) -> Result<(), KernelError> {
-    for (name, found, least) in [("tokens", tokens, 0), ("dim", dim, 1), ("vocab", vocab, 1)] {
-        if found < least {
-            return Err(KernelError::Size { name, least, found });
-        }
+/// Checks the sizes and those of the arrays `f32[tokens, dim]` and `f32[vocab, dim]`, called `names`.
+fn check_sizes(
+    tokens: i64,
+    dim: i64,
+    vocab: i64,
+    names: [&'static str; 2],
+) -> Result<(), KernelError> {
+    check_size("tokens", tokens, 0)?;
+    check_size("dim", dim, 1)?;
+    check_size("vocab", vocab, 1)?;
+    check_bytes(names[0], DType::F32, &[tokens, dim])?;
+    check_bytes(names[1], DType::F32, &[vocab, dim])?;
+    check_bytes("idx", DType::I32, &[tokens])
+}
+
+pub(crate) fn check_size(name: &'static str, found: i64, least: i64) -> Result<(), KernelError> {
+    if found < least { Err(KernelError::Size { name, least, found }) } else { Ok(()) }
+}
+
+/// Checks that an array has a number of bytes, its empty axes left out, as the verifier counts.
+pub(crate) fn check_bytes(
+    name: &'static str,
+    dtype: DType,
+    shape: &[i64],
+) -> Result<(), KernelError> {
+    let size = dtype.size().unwrap_or(1) as i64;
+    match shape.iter().try_fold(size, |bytes, &n| bytes.checked_mul(n.max(1))) {
+        Some(_) => Ok(()),
+        None => Err(KernelError::Bytes { name, shape: shape.to_vec() }),
     }
-    Ok(())
 }

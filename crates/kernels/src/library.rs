@@ -137,7 +137,7 @@ pub const LIBRARY: &[Entry] = &[
         build: |settings| {
             let dtypes = [DType::F32, DType::I32, DType::I64, DType::Bool];
             let dtype = dtypes.into_iter().find(|dtype| settings.chose("dtype", dtype.name()));
-            Ok(zero(settings.number("len"), dtype.unwrap_or(DType::F32))?)
+            zero(settings.number("len"), dtype.unwrap_or(DType::F32))
         },
     },
     Entry {

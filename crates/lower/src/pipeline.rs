@@ -64,16 +64,12 @@ pub fn lower_observed(
     linearize(&work, root, &params, caps)
 }
 
-/// What `uopc check` asks beyond the verifier: every access in bounds or guarded, no race.
+/// What `uopc check` asks beyond the verifier: every access in bounds or guarded, no race, and
+/// nothing that a target without a grid cannot run.
 ///
 /// # Errors
 ///
-/// The first access that is refused; its node is one of `graph`.
+/// As [`lower`].
 pub fn check(graph: &Graph, sink: Id) -> Result<(), LowerError> {
-    let no_grid = Caps { grid: None, narrow_index: false };
-    let (mut work, mut root) = graph.canonical(sink);
-    for pass in PASSES.iter().take_while(|pass| pass.name != "drop-unit-ranges") {
-        root = (pass.run)(&mut work, root, &no_grid)?;
-    }
-    Ok(())
+    lower(graph, sink, &Caps { grid: None, narrow_index: false }).map(|_| ())
 }

@@ -129,7 +129,7 @@ impl<'a> Buffer<'a> {
         start..start.saturating_add(self.len.saturating_mul(size))
     }
 
-    /// A copy of the elements; `None` if the dtype is never stored.
+    /// A copy of the elements; `None` if the dtype is never stored, or there is no memory for it.
     pub(crate) fn to_data(&self) -> Option<Data> {
         let mut data = Data::zeros(self.dtype, self.len)?;
         match &mut data {

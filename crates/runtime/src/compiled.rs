@@ -116,6 +116,11 @@ impl Compiled {
         }
     }
 
+    /// Whether a launch computes anything: `null` and what makes source do not.
+    pub fn runs(&self) -> bool {
+        matches!(self.inner.code, Code::Machine { .. } | Code::Graph(_))
+    }
+
     /// Runs the kernel on `buffers`, one for each parameter, and returns when it is done.
     ///
     /// # Errors
@@ -180,8 +185,10 @@ fn interpret(
     params: &[ProgramParam],
     buffers: &mut [Buffer<'_>],
 ) -> Result<(), interp::Error> {
-    let data = buffers.iter().map(Buffer::to_data).collect::<Option<_>>();
-    let mut data: Vec<Data> = data.expect("the verifier rejects a param that is never stored");
+    let data = buffers.iter().map(Buffer::to_data).collect::<Option<Vec<Data>>>();
+    // The verifier rejects a param that is never stored, so what is missing is memory.
+    let too_large = interp::Error { node: kernel.sink, kind: interp::ErrorKind::TooLarge };
+    let mut data = data.ok_or(too_large)?;
     let options = interp::Options::default();
     interp::run(&kernel.graph, kernel.sink, &mut data, &options)?;
     for ((buffer, data), param) in buffers.iter_mut().zip(&data).zip(params) {

@@ -112,7 +112,9 @@ impl Kernel<'_> {
                 [name.clone(), ty, access.to_owned()]
             })
             .collect();
-        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        // What is longer stands out: no row is padded to the length of another's name.
+        let width =
+            |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0).min(INLINE);
         let (names, types) = (width(0), width(1));
         for [name, ty, access] in &rows {
             out += &format!(" *   {name:names$}  {ty:types$}  {access}\n");

@@ -15,7 +15,7 @@ use super::{Failure, print};
 )]
 pub(crate) struct Emit {
     /// The kernel; - is standard input
-    file: String,
+    file: PathBuf,
     /// What to print
     #[arg(long, value_enum)]
     target: Target,
@@ -47,7 +47,10 @@ impl Emit {
         };
         match &self.output {
             None => print(&text),
-            Some(path) => Output::create(path)?.write(|file| file.write_all(text.as_bytes())),
+            Some(path) => {
+                let output = Output::create(path, &self.file)?;
+                output.write(|file| file.write_all(text.as_bytes()))
+            }
         }
     }
 }

@@ -7,17 +7,38 @@ mod npy;
 mod run;
 mod source;
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What ends a command: a message for standard error, and exit code 1.
-pub(crate) struct Failure(pub(crate) String);
+/// How many messages are printed at most.
+const SHOWN: usize = 20;
+
+/// What ends a command: messages for standard error, and exit code 1.
+pub(crate) struct Failure(Vec<String>);
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Failure {
+        Failure(vec![message.into()])
+    }
+
+    /// As many of the messages as anyone reads, and how many more there are.
+    pub(crate) fn several(messages: impl ExactSizeIterator<Item = String>) -> Failure {
+        let more = messages.len().saturating_sub(SHOWN);
+        let mut messages: Vec<String> = messages.take(SHOWN).collect();
+        if more > 0 {
+            messages.push(format!("… and {more} more"));
+        }
+        Failure(messages)
+    }
+}
 
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Failure {
-        Failure(error.to_string())
+        Failure::new(error.to_string())
     }
 }
 
@@ -33,7 +54,8 @@ impl<E: std::error::Error> From<E> for Failure {
                   uopc check k.uop\n  \
                   uopc emit k.uop --target hip -o k.hip\n  \
                   uopc run k.uop --out out=zeros.npy --threads 2 --time\n\n\
-                  Exit codes: 0, 1 (the kernel or an input is wrong), 2 (the command line is wrong).",
+                  Exit codes: 0, 1 (the kernel or a file is wrong, or an option does not fit the kernel), \
+                  2 (the command line is wrong).",
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -50,12 +72,12 @@ enum Command {
     /// Verify a kernel: types, shapes, order, bounds and races
     Check {
         /// The kernel; - is standard input
-        file: String,
+        file: PathBuf,
     },
     /// Print a kernel in canonical form, without names and comments
     Fmt {
         /// The kernel; - is standard input
-        file: String,
+        file: PathBuf,
     },
     /// Print the generated source of a kernel
     Emit(emit::Emit),
@@ -76,8 +98,8 @@ pub(crate) fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure(message)) => {
-            report(&message);
+        Err(failure) => {
+            report(&failure);
             ExitCode::from(1)
         }
     }
@@ -87,17 +109,31 @@ pub(crate) fn main() -> ExitCode {
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure(format!("cannot write to standard output: {error}"))),
+        Err(error) => Err(Failure::new(format!("cannot write to standard output: {error}"))),
         Ok(()) => Ok(()),
     }
 }
 
-/// Writes a message to standard error, `error:` in red on a terminal.
-fn report(message: &str) {
+/// How a message spells a name: without what could steer a terminal or hide in it.
+pub(crate) fn shown(name: impl AsRef<OsStr>) -> String {
+    let mut text = String::new();
+    for c in name.as_ref().to_string_lossy().chars() {
+        match c {
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
+                text.extend(c.escape_unicode());
+            }
+            c if c.is_control() => text.extend(c.escape_default()),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+/// Writes the messages to standard error, `error:` in red on a terminal.
+fn report(failure: &Failure) {
     let mut stderr = std::io::stderr();
     let (red, plain) = if stderr.is_terminal() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-    for message in message.split("\nerror: ") {
-        let message = message.strip_prefix("error: ").unwrap_or(message);
+    for message in &failure.0 {
         // Nothing is left to do if standard error is closed.
         let _ = writeln!(stderr, "{red}error:{plain} {message}");
     }

@@ -1,7 +1,8 @@
 //! `uopc new` and `uopc kernels`: the kernel library, whose entries say what they can be asked for.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches, Subcommand, value_parser};
-use kernels::{Entry, Kind, LIBRARY, Settings};
+use kernels::{Entry, KernelError, Kind, LIBRARY, Settings};
+use uop::BuildErrors;
 
 use super::{Failure, print};
 
@@ -14,7 +15,14 @@ pub(crate) struct New {
 impl New {
     /// Prints the kernel.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        print(&self.entry.build(&self.settings)?.to_string())
+        let kernel = self.entry.build(&self.settings).map_err(|error| match error {
+            // The places are in the library, which is not the user's.
+            KernelError::Build(BuildErrors { errors }) => {
+                Failure::several(errors.iter().map(|error| error.kind.to_string()))
+            }
+            error => error.into(),
+        })?;
+        print(&kernel.to_string())
     }
 }
 

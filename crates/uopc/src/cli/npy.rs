@@ -1,73 +1,345 @@
-//! Arrays in .npy files.
+//! Arrays in .npy files: versions 1 to 3 of the format, either byte order, rows or columns first
+//! (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
+//!
+//! What a file says of itself is compared with what is expected before anything is made of it; so
+//! no file, however malformed, takes more memory than the kernel asks for. As in numpy, what comes
+//! after the last element is ignored.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use interp::Data;
-use ndarray::{ArrayD, ArrayViewD, IxDyn};
-use ndarray_npy::{ReadNpyError, ReadNpyExt, ReadableElement, WritableElement, WriteNpyExt};
 use uop::DType;
 
-use super::Failure;
 use super::files::Output;
+use super::{Failure, shown};
 
-/// Reads the array in `path`, which must be `dtype[shape…]`.
-pub(crate) fn read(path: &Path, dtype: DType, shape: &[u64]) -> Result<Data, Failure> {
-    match dtype {
-        DType::Bool => read_as(path, dtype, shape).map(Data::Bool),
-        DType::I32 => read_as(path, dtype, shape).map(Data::I32),
-        DType::I64 => read_as(path, dtype, shape).map(Data::I64),
-        DType::F32 => read_as(path, dtype, shape).map(Data::F32),
-        DType::Void | DType::Index => unreachable!("the verifier rejects a param of {dtype}"),
+/// The longest header that is read, in bytes. Numpy's own limit is 10,000.
+const MAX_HEADER: u32 = 1 << 16;
+
+/// How many elements are read at a time.
+const CHUNK: usize = 1 << 14;
+
+/// Fills `data` from the array in `path`, which must have its dtype and this shape.
+pub(crate) fn read(path: &Path, data: &mut Data, shape: &[u64]) -> Result<(), Failure> {
+    let fail = |what: String| Failure::new(format!("cannot read {}: {what}", shown(path)));
+    let mut file = File::open(path).map_err(|error| fail(error.to_string()))?;
+    read_from(&mut file, data, shape)
+        .map_err(|what| fail(format!("expected {} [{}]{what}", data.dtype(), list(shape))))
+}
+
+/// As [`read`]; the message follows what was expected.
+fn read_from(file: &mut dyn Read, data: &mut Data, shape: &[u64]) -> Result<(), String> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => "; the file ends early".into(),
+        _ => format!("; {error}"),
+    };
+    let text = header_text(file).map_err(failed)?;
+    let header = Header::parse(&text).ok_or("; the header is malformed")?;
+    let dtype = header.dtype();
+    if dtype != Some(data.dtype()) || header.shape != shape {
+        let dtype = dtype.map(|dtype| dtype.to_string());
+        let dtype = dtype.unwrap_or_else(|| shown(&format!("`{:.40}`", header.descr)));
+        let shape = &header.shape;
+        return Err(match shape.len() {
+            0..=32 => format!(", found {dtype} [{}]", list(shape)),
+            axes => format!(", found {dtype} with {axes} axes"),
+        });
+    }
+    let done = match data {
+        Data::Bool(to) => fill(file, &header, to, |[byte]| match byte {
+            0 | 1 => Ok(byte == 1),
+            _ => Err(io::Error::other(format!("a bool is 0 or 1, found {byte}"))),
+        }),
+        Data::I32(to) => fill(file, &header, to, |bytes| Ok(i32::from_le_bytes(bytes))),
+        Data::I64(to) => fill(file, &header, to, |bytes| Ok(i64::from_le_bytes(bytes))),
+        Data::F32(to) => fill(file, &header, to, |bytes| Ok(f32::from_le_bytes(bytes))),
+    };
+    done.map_err(failed)
+}
+
+fn header_text(file: &mut dyn Read) -> io::Result<String> {
+    let mut start = [0; 8];
+    file.read_exact(&mut start)?;
+    let [b'\x93', b'N', b'U', b'M', b'P', b'Y', version, _] = start else {
+        return Err(io::Error::other("this is no .npy file"));
+    };
+    let mut len = [0; 4];
+    match version {
+        1 => file.read_exact(&mut len[..2])?,
+        2 | 3 => file.read_exact(&mut len)?,
+        _ => return Err(io::Error::other(format!("version {version} of .npy is not known"))),
+    }
+    let len = u32::from_le_bytes(len);
+    if len > MAX_HEADER {
+        return Err(io::Error::other(format!("the header has {len} bytes")));
+    }
+    let mut text = vec![0; len as usize];
+    file.read_exact(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What a file says of its array.
+struct Header<'a> {
+    /// The dtype in numpy's words.
+    descr: &'a str,
+    /// Whether the first axis is the fastest.
+    fortran: bool,
+    shape: Vec<u64>,
+}
+
+impl<'a> Header<'a> {
+    /// Reads a Python dict, `{'descr': '<f4', 'fortran_order': False, 'shape': (6, 4), }`.
+    fn parse(text: &'a str) -> Option<Header<'a>> {
+        let (mut descr, mut fortran, mut shape) = (None, None, None);
+        let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+        while !rest.is_empty() {
+            let (key, value) = quoted(rest)?;
+            let value = value.trim_start().strip_prefix(':')?.trim_start();
+            rest = match key {
+                "descr" if value.starts_with('[') => {
+                    // Records, which no parameter has.
+                    let (records, rest) = value.split_at(value.rfind(']')? + 1);
+                    descr = Some(records);
+                    rest
+                }
+                "descr" => {
+                    let (text, rest) = quoted(value)?;
+                    descr = Some(text);
+                    rest
+                }
+                "fortran_order" => {
+                    fortran = Some(value.starts_with("True"));
+                    value.strip_prefix("True").or(value.strip_prefix("False"))?
+                }
+                "shape" => {
+                    let (axes, rest) = value.strip_prefix('(')?.split_once(')')?;
+                    let axes = axes.trim_end();
+                    // A tuple of one has a comma.
+                    let axes = axes.strip_suffix(',').unwrap_or(axes).trim();
+                    let axes = axes.split(',').filter(|_| !axes.is_empty());
+                    // Python 2 writes 6L.
+                    let axes = axes.map(|n| n.trim().trim_end_matches('L').parse().ok());
+                    shape = Some(axes.collect::<Option<_>>()?);
+                    rest
+                }
+                _ => return None,
+            };
+            rest = rest.trim_start();
+            rest = match rest.strip_prefix(',') {
+                Some(rest) => rest.trim_start(),
+                None if rest.is_empty() => rest,
+                None => return None,
+            };
+        }
+        Some(Header { descr: descr?, fortran: fortran?, shape: shape? })
+    }
+
+    fn dtype(&self) -> Option<DType> {
+        match self.descr.strip_prefix(['<', '>', '=', '|']).unwrap_or(self.descr) {
+            "b1" | "?" => Some(DType::Bool),
+            "i4" => Some(DType::I32),
+            "i8" => Some(DType::I64),
+            "f4" => Some(DType::F32),
+            _ => None,
+        }
+    }
+
+    fn is_big_endian(&self) -> bool {
+        match self.descr.as_bytes().first() {
+            Some(b'<') => false,
+            Some(b'>') => true,
+            _ => cfg!(target_endian = "big"),
+        }
     }
 }
 
-fn read_as<T: ReadableElement + Clone>(
-    path: &Path,
-    dtype: DType,
-    shape: &[u64],
-) -> Result<Vec<T>, Failure> {
-    let fail = |what: String| Failure(format!("cannot read {}: {what}", path.display()));
-    let expected = || format!("expected {dtype} [{}]", list(shape));
-    let file = File::open(path).map_err(|error| fail(error.to_string()))?;
-    let array = ArrayD::<T>::read_npy(BufReader::new(file)).map_err(|error| match error {
-        ReadNpyError::WrongDescriptor(found) => {
-            fail(format!("{}, found an array of {found}", expected()))
+/// A string in quotes, and what comes after it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    text[1..].split_once(quote)
+}
+
+/// Reads as many elements as `to` has, each from `N` bytes, which `from` gets in little-endian
+/// order.
+fn fill<T: Copy, const N: usize>(
+    file: &mut dyn Read,
+    header: &Header<'_>,
+    to: &mut Vec<T>,
+    from: impl Fn([u8; N]) -> io::Result<T>,
+) -> io::Result<()> {
+    let mut bytes = vec![[0; N]; to.len().min(CHUNK)];
+    for chunk in to.chunks_mut(CHUNK) {
+        let bytes = &mut bytes[..chunk.len()];
+        file.read_exact(bytes.as_flattened_mut())?;
+        for (to, bytes) in chunk.iter_mut().zip(bytes) {
+            if header.is_big_endian() {
+                bytes.reverse();
+            }
+            *to = from(*bytes)?;
         }
-        error => fail(format!("{}; {error}", expected())),
-    })?;
-    let found: Vec<u64> = array.shape().iter().map(|&n| n as u64).collect();
-    if found != shape {
-        return Err(fail(format!("{}, found {dtype} [{}]", expected(), list(&found))));
     }
-    if array.is_standard_layout() {
-        return Ok(array.into_raw_vec_and_offset().0);
+    if header.fortran && !to.is_empty() {
+        *to = rows_first(to, &header.shape)?;
     }
-    Ok(array.iter().cloned().collect())
+    Ok(())
+}
+
+/// The elements of a non-empty array that has its first axis fastest, with its last axis fastest.
+fn rows_first<T: Copy>(data: &[T], shape: &[u64]) -> io::Result<Vec<T>> {
+    let mut strides = vec![1; shape.len()];
+    for axis in 1..shape.len() {
+        strides[axis] = strides[axis - 1] * shape[axis - 1] as usize;
+    }
+    let mut out = Vec::new();
+    out.try_reserve_exact(data.len())?;
+    let (mut index, mut from) = (vec![0; shape.len()], 0);
+    while out.len() < data.len() {
+        out.push(data[from]);
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            from += strides[axis];
+            if index[axis] < shape[axis] {
+                break;
+            }
+            index[axis] = 0;
+            from -= strides[axis] * shape[axis] as usize;
+        }
+    }
+    Ok(out)
 }
 
 /// Writes `data` as an array of this shape.
 pub(crate) fn write(output: Output, data: &Data, shape: &[u64]) -> Result<(), Failure> {
-    match data {
-        Data::Bool(data) => write_as(output, data, shape),
-        Data::I32(data) => write_as(output, data, shape),
-        Data::I64(data) => write_as(output, data, shape),
-        Data::F32(data) => write_as(output, data, shape),
-    }
+    output.write(|file| {
+        let mut file = BufWriter::new(file);
+        write_to(&mut file, data, shape)?;
+        file.flush()
+    })
 }
 
-fn write_as<T: WritableElement>(output: Output, data: &[T], shape: &[u64]) -> Result<(), Failure> {
-    let shape: Vec<usize> = shape.iter().map(|&n| n as usize).collect();
-    let view = ArrayViewD::from_shape(IxDyn(&shape), data)
-        .expect("a buffer has as many elements as its shape");
-    output.write(|file| {
-        let mut writer = BufWriter::new(file);
-        view.write_npy(&mut writer).map_err(io::Error::other)?;
-        writer.flush()
-    })
+fn write_to(file: &mut impl Write, data: &Data, shape: &[u64]) -> io::Result<()> {
+    let descr = match data {
+        Data::Bool(_) => "|b1",
+        Data::I32(_) => "<i4",
+        Data::I64(_) => "<i8",
+        Data::F32(_) => "<f4",
+    };
+    let comma = if shape.len() == 1 { "," } else { "" };
+    let shape = list(shape);
+    let header =
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}{comma}), }}");
+    // The elements start at a multiple of 64 bytes, after the ten in front of the header.
+    let len = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    let short = u16::try_from(len).map_err(|_| io::Error::other("too many axes for a .npy file"))?;
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&short.to_le_bytes())?;
+    writeln!(file, "{header:0$}", len - 1)?;
+    match data {
+        Data::Bool(data) => data.iter().try_for_each(|&x| file.write_all(&[x.into()])),
+        Data::I32(data) => data.iter().try_for_each(|x| file.write_all(&x.to_le_bytes())),
+        Data::I64(data) => data.iter().try_for_each(|x| file.write_all(&x.to_le_bytes())),
+        Data::F32(data) => data.iter().try_for_each(|x| file.write_all(&x.to_le_bytes())),
+    }
 }
 
 fn list(shape: &[u64]) -> String {
     shape.iter().map(u64::to_string).collect::<Vec<String>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {
+        let len = (header.len() as u32).to_le_bytes();
+        let len = if version == 1 { &len[..2] } else { &len };
+        [b"\x93NUMPY", &[version, 0], len, header.as_bytes(), elements].concat()
+    }
+
+    fn header(descr: &str, fortran: &str, shape: &str) -> String {
+        format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}\n")
+    }
+
+    /// The six elements of an `i32[2, 3]`.
+    fn read_i32(file: &[u8]) -> Result<Vec<i32>, String> {
+        let mut data = Data::I32(vec![0; 6]);
+        read_from(&mut &file[..], &mut data, &[2, 3])?;
+        let Data::I32(data) = data else { unreachable!("the dtype stays") };
+        Ok(data)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let arrays = [
+            (Data::Bool(vec![true, false]), vec![2]),
+            (Data::I32(vec![i32::MIN, 7]), vec![1, 2]),
+            (Data::I64(vec![i64::MIN]), vec![]),
+            (Data::F32(vec![-0.0, 1.5, f32::NAN, f32::MAX]), vec![2, 2]),
+            (Data::F32(vec![]), vec![0, 1 << 62, 1 << 62]),
+        ];
+        for (data, shape) in arrays {
+            let mut file = Vec::new();
+            write_to(&mut file, &data, &shape).unwrap();
+            assert_eq!(file.iter().position(|&byte| byte == b'\n').map(|i| (i + 1) % 64), Some(0));
+            let mut got = Data::zeros(data.dtype(), data.len()).unwrap();
+            read_from(&mut &file[..], &mut got, &shape).unwrap();
+            assert!(data.agrees(&got), "{data:?} {got:?}");
+        }
+    }
+
+    #[test]
+    fn versions_orders_and_spellings() {
+        let little: Vec<u8> = (0..6).flat_map(i32::to_le_bytes).collect();
+        let big: Vec<u8> = (0..6).flat_map(i32::to_be_bytes).collect();
+        let native: Vec<u8> = (0..6).flat_map(i32::to_ne_bytes).collect();
+        for version in 1..=3 {
+            for (descr, elements) in
+                [("'<i4'", &little), ("\">i4\"", &big), ("'=i4'", &native), ("'i4'", &native)]
+            {
+                let rows = file(version, &header(descr, "False", "(2, 3)"), elements);
+                assert_eq!(read_i32(&rows).unwrap(), [0, 1, 2, 3, 4, 5]);
+                let columns = file(version, &header(descr, "True", "(2L,3L,)"), elements);
+                assert_eq!(read_i32(&columns).unwrap(), [0, 2, 4, 1, 3, 5]);
+                let more = [&rows[..], b"what comes after"].concat();
+                assert_eq!(read_i32(&more).unwrap(), [0, 1, 2, 3, 4, 5]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_a_few_words() {
+        let fails = |header: &str, want: &str| {
+            assert_eq!(read_i32(&file(2, header, &[0; 24])), Err(want.to_string()));
+        };
+        fails(&header("'<i4'", "False", "(1099511627776,)"), ", found i32 [1099511627776]");
+        fails(&header("'<f8'", "False", "()"), ", found `<f8` []");
+        fails(&header("[('a', '<i4', (2,))]", "False", "(6,)"), ", found `[('a', '<i4', (2,))]` [6]");
+        fails(&header(&format!("'{}'", "x".repeat(9999)), "False", "(6,)"), &format!(", found `{}` [6]", "x".repeat(40)));
+        fails(&header("'<i4'", "False", &format!("({})", "1,".repeat(9999))), ", found i32 with 9999 axes");
+        for shape in ["(-1,)", "(99999999999999999999,)", "(1,,)", "6", "(", &"(".repeat(60_000)] {
+            fails(&header("'<i4'", "False", shape), "; the header is malformed");
+        }
+        fails(&"x".repeat(65_537), "; the header has 65537 bytes");
+    }
+
+    #[test]
+    fn no_garbage_panics() {
+        let whole = file(1, &header("'<i4'", "True", "(2, 3)"), &[7; 24]);
+        assert_eq!(read_i32(&whole), Ok(vec![0x0707_0707; 6]));
+        for len in 0..whole.len() {
+            read_i32(&whole[..len]).unwrap_err();
+        }
+        for at in 0..whole.len() {
+            for byte in 0..=255 {
+                let mut file = whole.clone();
+                file[at] = byte;
+                let _ = read_i32(&file);
+                // As well a piece left out.
+                file.drain(at..(at + usize::from(byte) / 8).min(whole.len()));
+                let _ = read_i32(&file);
+            }
+        }
+    }
 }

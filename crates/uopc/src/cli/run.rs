@@ -9,7 +9,7 @@ use runtime::{Buffer, CompileError, Device, LaunchErrorKind, LaunchOptions, Prog
 
 use super::files::Output;
 use super::source::{self, Source};
-use super::{Failure, npy, print};
+use super::{Failure, npy, print, shown};
 
 #[derive(Args)]
 #[command(
@@ -21,14 +21,15 @@ use super::{Failure, npy, print};
 )]
 pub(crate) struct Run {
     /// The kernel; - is standard input
-    file: String,
+    file: PathBuf,
     /// The array that a parameter starts as
     #[arg(long = "arg", value_name = "NAME=IN.npy", value_parser = assignment)]
     args: Vec<(String, PathBuf)>,
     /// Where to write a mutable parameter after the run
     #[arg(long = "out", value_name = "NAME=OUT.npy", value_parser = assignment)]
     outs: Vec<(String, PathBuf)>,
-    /// Where to run: cpu, interp (checks everything, slow), null (compiles only)
+    /// Where to run: cpu, interp (checks everything, slow), null (compiles only), amd (writes HIP:
+    /// use emit)
     #[arg(long, default_value = "cpu", value_parser = Device::from_name)]
     device: Device,
     /// The number of threads; by default one for each core
@@ -63,13 +64,20 @@ impl Run {
             CompileError::Lower { error, .. } => source.at(error.node, &error.kind.to_string()),
             error => error.into(),
         })?;
+        let (device, params) = (self.device.name(), compiled.params());
         if compiled.source().is_some() {
-            // It runs nothing, whatever the arrays; the launch says what to do instead.
-            compiled.launch(&mut [], &LaunchOptions::default())?;
+            let file = shown(&self.file);
+            return Err(Failure::new(format!(
+                "device {device} runs nothing; `uopc emit {file} --target hip` writes its source"
+            )));
         }
-        let params = compiled.params();
-        let mut arrays = self.inputs(&source, params)?;
-        let outputs = self.outputs(params)?;
+        if !compiled.runs() && !self.outs.is_empty() {
+            return Err(Failure::new(format!(
+                "device {device} runs nothing; there is nothing to write for --out"
+            )));
+        }
+        let mut arrays = self.inputs(&source, params, compiled.runs())?;
+        let outputs = self.outputs(&source, params)?;
 
         let mut buffers: Vec<Buffer<'_>> = arrays.iter_mut().zip(params).map(buffer).collect();
         let options = LaunchOptions { threads: self.threads };
@@ -77,6 +85,9 @@ impl Run {
             match error.errors.as_slice() {
                 [LaunchErrorKind::Interp { error, .. }] => {
                     source.at(error.node, &error.kind.to_string())
+                }
+                [kind @ LaunchErrorKind::Threads { .. }] => {
+                    Failure::new(format!("{kind}; --threads 1 needs no other"))
                 }
                 _ => error.into(),
             }
@@ -97,43 +108,52 @@ impl Run {
         Ok(())
     }
 
-    /// The arrays to start from, by slot.
-    fn inputs(&self, source: &Source, params: &[ProgramParam]) -> Result<Vec<Data>, Failure> {
-        let paths = by_slot("--arg", &self.args, params)?;
+    /// The arrays to start from, by slot. What is not given is zeros, if it is mutable or the kernel
+    /// does not run.
+    fn inputs(
+        &self,
+        source: &Source,
+        params: &[ProgramParam],
+        runs: bool,
+    ) -> Result<Vec<Data>, Failure> {
+        let paths = by_slot("--arg", &self.args, source, params)?;
         let mut arrays = Vec::with_capacity(params.len());
         for (slot, param) in params.iter().enumerate() {
-            arrays.push(match paths.get(&slot) {
-                Some(path) => npy::read(path, param.dtype, &param.shape)?,
-                None if param.mutable => zeros(param)?,
-                None => {
-                    let name = &param.name;
-                    return Err(Failure(format!(
-                        "{}: parameter `{name}` is read-only and has no array; give --arg {name}=FILE.npy",
-                        source.name()
-                    )));
-                }
-            });
+            let mut data = zeros(param)?;
+            if let Some(path) = paths.get(&slot) {
+                npy::read(path, &mut data, &param.shape)?;
+            } else if runs && !param.mutable {
+                let name = &param.name;
+                return Err(Failure::new(format!(
+                    "{}: parameter `{name}` is read-only and has no array; give --arg {name}=FILE.npy",
+                    source.name()
+                )));
+            }
+            arrays.push(data);
         }
         Ok(arrays)
     }
 
     /// The files to write, by slot; none is touched yet.
-    fn outputs(&self, params: &[ProgramParam]) -> Result<Vec<(usize, Output)>, Failure> {
-        let paths = by_slot("--out", &self.outs, params)?;
+    fn outputs(
+        &self,
+        source: &Source,
+        params: &[ProgramParam],
+    ) -> Result<Vec<(usize, Output)>, Failure> {
+        let paths = by_slot("--out", &self.outs, source, params)?;
         let mut outputs: Vec<(usize, Output)> = Vec::with_capacity(paths.len());
         for (slot, path) in paths {
             let name = &params[slot].name;
+            let fail = |what: String| Err(Failure::new(format!("--out {name}: {what}")));
             if !params[slot].mutable {
-                return Err(Failure(format!(
-                    "--out {name}: parameter `{name}` is read-only; the kernel does not change it"
-                )));
+                return fail(format!(
+                    "parameter `{name}` is read-only; the kernel does not change it"
+                ));
             }
-            let output = Output::create(path)?;
+            let output = Output::create(path, &self.file)?;
             if let Some((other, _)) = outputs.iter().find(|(_, other)| other.is_same(&output)) {
-                let (other, path) = (&params[*other].name, path.display());
-                return Err(Failure(format!(
-                    "--out {name}: `{other}` is written to {path} already"
-                )));
+                let other = &params[*other].name;
+                return fail(format!("`{other}` is written to {} already", shown(path)));
             }
             outputs.push((slot, output));
         }
@@ -145,19 +165,25 @@ impl Run {
 fn by_slot<'a>(
     option: &str,
     assignments: &'a [(String, PathBuf)],
+    source: &Source,
     params: &[ProgramParam],
 ) -> Result<BTreeMap<usize, &'a Path>, Failure> {
     let mut paths = BTreeMap::new();
     for (name, path) in assignments {
-        let Some(slot) = params.iter().position(|param| param.name == *name) else {
+        let found = params.iter().position(|param| param.name == *name);
+        let fail = |what: &str| Err(Failure::new(format!("{option} {}: {what}", shown(name))));
+        let Some(slot) = found else {
+            if source.declares(name) {
+                return fail(&format!("`{name}` is declared but the kernel does not use it"));
+            }
             let known: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
-            let known = known.join(", ");
-            return Err(Failure(format!(
-                "{option} {name}: expected one of the kernel's parameters {known}, found `{name}`"
-            )));
+            let (known, name) = (known.join(", "), shown(name));
+            return fail(&format!(
+                "expected one of the kernel's parameters {known}, found `{name}`"
+            ));
         };
         if paths.insert(slot, path.as_path()).is_some() {
-            return Err(Failure(format!("{option} {name}: given twice")));
+            return fail("given twice");
         }
     }
     Ok(paths)
@@ -166,7 +192,7 @@ fn by_slot<'a>(
 fn zeros(param: &ProgramParam) -> Result<Data, Failure> {
     let len = usize::try_from(param.len()).ok();
     len.and_then(|len| Data::zeros(param.dtype, len)).ok_or_else(|| {
-        Failure(format!(
+        Failure::new(format!(
             "parameter `{}` has {} elements, too many for this machine",
             param.name,
             param.len()

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 
-use uop::{Graph, Id, KernelGraph, Parsed, Phase};
+use uop::parse::{Place, snippet};
+use uop::{Arg, Graph, Id, KernelGraph, Parsed, Phase};
 
-use super::Failure;
+use super::{Failure, shown};
 
 /// A kernel in the text form, read but not yet verified.
 pub(crate) struct Source {
@@ -15,25 +17,37 @@ pub(crate) struct Source {
 }
 
 /// Reads the kernel in `file`; `-` is standard input.
-pub(crate) fn load(file: &str) -> Result<Source, Failure> {
-    let (name, bytes) = if file == "-" {
+pub(crate) fn load(file: &Path) -> Result<Source, Failure> {
+    let (name, bytes) = if file == Path::new("-") {
         let mut bytes = Vec::new();
         let read = std::io::stdin().read_to_end(&mut bytes);
-        ("<stdin>", read.map(|_| bytes))
+        ("<stdin>".into(), read.map(|_| bytes))
     } else {
-        (file, fs::read(file))
+        (shown(file), fs::read(file))
     };
-    let bytes = bytes.map_err(|error| Failure(format!("cannot read {name}: {error}")))?;
+    let bytes = bytes.map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure(format!("{name}: not a kernel in the text form: byte {at} is not UTF-8"))
+        Failure::new(format!("{name}: not a kernel in the text form: byte {at} is not UTF-8"))
     })?;
-    let parsed = uop::parse(&text).map_err(|errors| errors.in_file(name))?;
-    Ok(Source { name: name.into(), text, parsed })
+    match uop::parse(&text) {
+        Ok(parsed) => Ok(Source { name, text, parsed }),
+        Err(errors) => {
+            let errors: Vec<_> = errors.iter().collect();
+            let located = errors.iter().map(|error| located(&name, &text, error.place, &error.message));
+            Err(Failure::several(located))
+        }
+    }
+}
+
+/// A message about a place: the file, line and column, the message, and the line.
+fn located(name: &str, text: &str, place: Place, message: &str) -> String {
+    let Place { line, column, length } = place;
+    format!("{name}:{line}:{column}: {message}\n{}", snippet(text, line, column, length))
 }
 
 /// Reads the kernel in `file` and checks all that is known before it runs.
-pub(crate) fn load_checked(file: &str) -> Result<Source, Failure> {
+pub(crate) fn load_checked(file: &Path) -> Result<Source, Failure> {
     let source = load(file)?;
     source.verify()?;
     let (graph, sink) = (source.graph(), source.sink());
@@ -65,27 +79,31 @@ impl Source {
         uop::print(self.graph(), self.sink())
     }
 
-    /// All that the verifier has to say, each at its place.
-    pub(crate) fn verify(&self) -> Result<(), Failure> {
-        let Err(errors) = uop::verify(self.graph(), self.sink(), Phase::Built) else {
-            return Ok(());
-        };
-        let messages: Vec<String> = errors
-            .errors
-            .iter()
-            .map(|error| self.at(error.node, &error.kind.to_string()).0)
-            .collect();
-        Err(Failure(messages.join("\nerror: ")))
+    /// Whether the text declares a parameter of this name, used or not.
+    pub(crate) fn declares(&self, name: &str) -> bool {
+        let graph = self.graph();
+        let is_it = |n| matches!(&graph[n].arg, Arg::Param(param) if *param.name == *name);
+        (0..graph.len()).any(|i| is_it(graph.nth(i)))
     }
 
-    /// A failure at the node `n`: the file, line and column, the message with the names of this
-    /// text, and the line.
+    /// All that the verifier has to say, each at its place.
+    pub(crate) fn verify(&self) -> Result<(), Failure> {
+        uop::verify(self.graph(), self.sink(), Phase::Built).map_err(|errors| {
+            let errors = errors.errors.iter();
+            Failure::several(errors.map(|error| self.located(error.node, &error.kind.to_string())))
+        })
+    }
+
+    /// A failure at the node `n`, with the names of this text.
     pub(crate) fn at(&self, n: Id, message: &str) -> Failure {
+        Failure::new(self.located(n, message))
+    }
+
+    fn located(&self, n: Id, message: &str) -> String {
         let message = self.parsed.places.localize(message);
-        let Some(place) = self.parsed.places.get(n) else {
-            return Failure(format!("{}: {message}", self.name));
-        };
-        let snippet = uop::parse::snippet(&self.text, place.line, place.column, place.length);
-        Failure(format!("{}:{}:{}: {message}\n{snippet}", self.name, place.line, place.column))
+        match self.parsed.places.get(n) {
+            Some(place) => located(&self.name, &self.text, place, &message),
+            None => format!("{}: {message}", self.name),
+        }
     }
 }
