@@ -307,6 +307,7 @@ fn outputs_that_cannot_be_written() {
     fs::create_dir(shell.path("folder")).expect("the folder is writable");
     shell.fails(1, &format!("{run} grad_weight=folder"), &["cannot write folder: "]);
     shell.fails(1, "emit k.uop --target c -o folder", &["cannot write folder: "]);
+    shell.fails(1, "emit k.uop --target c -o new/", &["cannot write new/: No such"]);
     // What was there stays as it was when the run fails.
     shell.write("gw.npy", "precious");
     shell.fails(
@@ -317,6 +318,11 @@ fn outputs_that_cannot_be_written() {
     assert_eq!(fs::read(shell.path("gw.npy")).expect("it is there"), b"precious");
     assert_eq!(shell.names(), ["folder", "ge.npy", "gw.npy", "idx.npy", "k.uop"]);
     if cfg!(target_os = "linux") {
+        // What the message names is the place, not the file that is written beside it.
+        let out = shell.uopc(&format!("{run} grad_weight=/proc/gw.npy"));
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert!(stderr.starts_with("error: cannot write /proc/gw.npy: "), "{stderr}");
+        assert!(!stderr.contains(".uopc-"), "{stderr}");
         // A device stays a device.
         shell.ok(&format!("{run} grad_weight=/dev/null"));
         shell.ok("emit k.uop --target c -o /dev/null");
@@ -325,26 +331,134 @@ fn outputs_that_cannot_be_written() {
     }
 }
 
-/// Whether each file is what it was.
-#[test]
-fn one_file_has_one_name() {
+/// A shell with a kernel that writes 1 to `o` and 2 to `p`, both `i32[8]`, and declares `x`.
+fn two() -> Shell {
     let shell = Shell::new();
     let kernel = "uopc 1
-%a = param.i32 [2] slot 0 mut \"a\"
-%b = param.i32 [2] slot 1 mut \"b\"
-%x = param.i32 [2] slot 2 \"x\"
-%unused = param.i32 [2] slot 3 \"unused\"
-%i = range 2 axis 0 global
-%v = load %x [%i]
-%pa = index %a [%i]
-%pb = index %b [%i]
-%sa = store %pa, %v
-%sb = store %pb, %v
-%both = after %sa, %sb
-%end = end %both, %i
-%sink = sink %end \"copy\"
+%o = param.i32 [8] slot 0 mut \"o\"
+%p = param.i32 [8] slot 1 mut \"p\"
+%x = param.i32 [8] slot 2 \"x\"
+%i = range 8 axis 0 global
+%oi = index %o [%i]
+%pi = index %p [%i]
+%one = const.i32 1
+%two = const.i32 2
+%s = store %oi, %one
+%t = store %pi, %two
+%g = group %s, %t
+%e = end %g, %i
+%k = sink %e \"two\"
 ";
     shell.write("k.uop", kernel);
+    shell
+}
+
+#[test]
+fn options_that_do_not_fit_the_kernel() {
+    let shell = two();
+    let unused = "`x` is declared but the kernel does not use it";
+    shell.fails(1, "run k.uop --arg x=x.npy", &["--arg x: ", unused]);
+    shell.fails(1, "run k.uop --out x=x.npy", &["--out x: ", unused]);
+    let known = "expected one of the kernel's parameters o, p, found `y`";
+    shell.fails(1, "run k.uop --out y=y.npy", &["--out y: ", known]);
+    assert!(shell.ok("--help").contains("an option does not fit the kernel"));
+}
+
+#[test]
+fn one_file_is_one_output_and_never_the_kernel() {
+    let shell = two();
+    fs::create_dir(shell.path("d")).expect("the folder is writable");
+    for other in ["a.npy", "./a.npy", "d/../a.npy", "d/.././a.npy"] {
+        // Neither is there yet; then both are.
+        for _ in 0..2 {
+            let line = format!("run k.uop --out o=a.npy --out p={other}");
+            shell.fails(1, &line, &[&format!("--out p: `o` is written to {other} already")]);
+            shell.write("a.npy", "");
+        }
+        fs::remove_file(shell.path("a.npy")).expect("it was written");
+    }
+    shell.ok("run k.uop --out o=a.npy --out p=d/a.npy");
+    shell.ok("run k.uop --arg o=a.npy --out o=a.npy");
+
+    let kernel = fs::read(shell.path("k.uop")).expect("it was written");
+    let want = "k.uop: it would overwrite the kernel";
+    shell.fails(1, "run k.uop --out o=d/../k.uop", &["cannot write d/../", want]);
+    shell.fails(1, "emit k.uop --target c -o ./k.uop", &["cannot write ./", want]);
+    assert_eq!(fs::read(shell.path("k.uop")).expect("it is there"), kernel);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_a_link() {
+    use std::os::unix::fs::symlink;
+    let shell = two();
+    for (to, link) in [("a.npy", "link"), ("loop", "loop"), ("none", "dangling"), ("k.uop", "k")] {
+        symlink(to, shell.path(link)).expect("the folder is writable");
+    }
+    shell.write("a.npy", "");
+    shell.ok("run k.uop --out o=link");
+    assert!(fs::metadata(shell.path("a.npy")).expect("it is there").len() > 0);
+    let want = ["cannot write dangling: it is a link to a file that does not exist"];
+    shell.fails(1, "run k.uop --out o=dangling", &want);
+    shell.fails(1, "run k.uop --out o=loop", &["cannot write loop: Too many levels of symbolic"]);
+    shell.fails(1, "run k.uop --out o=k", &["cannot write k: it would overwrite the kernel"]);
+    for link in ["link", "loop", "dangling", "k"] {
+        assert!(shell.path(link).is_symlink(), "{link}");
+    }
+    assert_eq!(shell.names(), ["a.npy", "dangling", "k", "k.uop", "link", "loop"]);
+}
+
+#[test]
+fn arrays_too_large_for_this_machine() {
+    let shell = Shell::new();
+    let len = i64::MAX / 4;
+    let kernel = shell.ok(&format!("new zero --len {len}"));
+    shell.write("k.uop", kernel);
+    for device in ["cpu", "interp", "null"] {
+        let want = format!("parameter `out` has {len} elements, too many for this machine");
+        shell.fails(1, &format!("run k.uop --device {device}"), &[&want]);
+    }
+    // The header of an array as large, and no more: an empty axis, or its elements, are missing.
+    let shell = small();
+    for shape in ["(1099511627776,)", "(0, 4611686018427387904, 4611686018427387904)"] {
+        let header = format!("{{'descr': '<i4', 'fortran_order': False, 'shape': {shape}, }}");
+        let len = (header.len() as u16).to_le_bytes();
+        let file = [b"\x93NUMPY\x01\x00", &len[..], header.as_bytes(), b"1234"].concat();
+        shell.write("huge.npy", file);
+        let want = format!("huge.npy: expected i32 [6], found i32 [{}", &shape[1..4]);
+        shell.fails(1, "run k.uop --arg idx=huge.npy --arg grad_emb=ge.npy", &[&want]);
+    }
+}
+
+#[test]
+fn a_parameter_with_a_very_long_name() {
+    let shell = two();
+    let kernel = fs::read_to_string(shell.path("k.uop")).expect("it was written");
+    let long = "o".repeat(70_000);
+    shell.write("k.uop", kernel.replace("\"o\"", &format!("\"{long}\"")));
+    for target in ["c", "hip", "clif", "program"] {
+        let text = shell.ok(&format!("emit k.uop --target {target}"));
+        assert!(target == "clif" || text.contains(&long), "{target}");
+    }
+}
+
+#[test]
+fn many_mistakes_are_not_all_printed() {
+    let shell = two();
+    let kernel = fs::read_to_string(shell.path("k.uop")).expect("it was written");
+    let errors = |text: &str| {
+        shell.write("many.uop", text);
+        let out = shell.uopc("check many.uop");
+        assert_eq!(out.status.code(), Some(1));
+        let errors = String::from_utf8(out.stderr).expect("text is UTF-8");
+        assert!(errors.ends_with("error: … and 80 more\n"), "{errors}");
+        assert_eq!(errors.matches("error: many.uop:").count(), 20, "{errors}");
+    };
+    let wrong: Vec<String> = (0..100).map(|i| format!("%w{i} = frob {i}\n")).collect();
+    errors(&(kernel.clone() + &wrong.concat()));
+    // Indexes too few, for the verifier.
+    let wrong = |i| format!("%w{i} = index %x []\n%l{i} = load %w{i}\n%c{i} = const.i32 {i}\n");
+    let _ = wrong;
 }
 
 #[test]

@@ -172,7 +172,8 @@ proptest! {
             for n in g.reachable(last) {
                 let Some(value) = value(&g, &point, n).map(as_int) else { continue };
                 let interval = bounds.get(&g, n);
-                prop_assert!(interval.lo <= value && value <= interval.hi, "{n}: {value} {interval:?}");
+                prop_assert!(
+                    interval.contains(value), "{n}: {value} {interval:?}");
             }
         }
     }
@@ -194,7 +195,8 @@ proptest! {
             for n in g.reachable(last) {
                 let Some(value) = value(&g, &point, n).map(as_int) else { continue };
                 let interval = bounds.given(&g, facts, n);
-                prop_assert!(interval.lo <= value && value <= interval.hi, "{n}: {value} {interval:?}");
+                prop_assert!(
+                    interval.contains(value), "{n}: {value} {interval:?}");
             }
         }
     }

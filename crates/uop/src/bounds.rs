@@ -58,6 +58,11 @@ impl Interval {
         (self.lo == self.hi).then_some(self.lo)
     }
 
+    /// Whether `value` is one of them.
+    pub fn contains(self, value: i128) -> bool {
+        (self.lo == -UNBOUNDED || self.lo <= value) && (self.hi == UNBOUNDED || value <= self.hi)
+    }
+
     /// Whether every value of `self` is in `other`.
     pub fn within(self, other: Interval) -> bool {
         other.lo <= self.lo && self.hi <= other.hi

@@ -119,7 +119,10 @@ pub(crate) fn shown(name: impl AsRef<OsStr>) -> String {
     let mut text = String::new();
     for c in name.as_ref().to_string_lossy().chars() {
         match c {
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
+            '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' => {
                 text.extend(c.escape_unicode());
             }
             c if c.is_control() => text.extend(c.escape_default()),

@@ -232,7 +232,8 @@ fn write_to(file: &mut impl Write, data: &Data, shape: &[u64]) -> io::Result<()>
         format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}{comma}), }}");
     // The elements start at a multiple of 64 bytes, after the ten in front of the header.
     let len = (10 + header.len() + 1).next_multiple_of(64) - 10;
-    let short = u16::try_from(len).map_err(|_| io::Error::other("too many axes for a .npy file"))?;
+    let short =
+        u16::try_from(len).map_err(|_| io::Error::other("too many axes for a .npy file"))?;
     file.write_all(b"\x93NUMPY\x01\x00")?;
     file.write_all(&short.to_le_bytes())?;
     writeln!(file, "{header:0$}", len - 1)?;
@@ -315,9 +316,18 @@ mod tests {
         };
         fails(&header("'<i4'", "False", "(1099511627776,)"), ", found i32 [1099511627776]");
         fails(&header("'<f8'", "False", "()"), ", found `<f8` []");
-        fails(&header("[('a', '<i4', (2,))]", "False", "(6,)"), ", found `[('a', '<i4', (2,))]` [6]");
-        fails(&header(&format!("'{}'", "x".repeat(9999)), "False", "(6,)"), &format!(", found `{}` [6]", "x".repeat(40)));
-        fails(&header("'<i4'", "False", &format!("({})", "1,".repeat(9999))), ", found i32 with 9999 axes");
+        fails(
+            &header("[('a', '<i4', (2,))]", "False", "(6,)"),
+            ", found `[('a', '<i4', (2,))]` [6]",
+        );
+        fails(
+            &header(&format!("'{}'", "x".repeat(9999)), "False", "(6,)"),
+            &format!(", found `{}` [6]", "x".repeat(40)),
+        );
+        fails(
+            &header("'<i4'", "False", &format!("({})", "1,".repeat(9999))),
+            ", found i32 with 9999 axes",
+        );
         for shape in ["(-1,)", "(99999999999999999999,)", "(1,,)", "6", "(", &"(".repeat(60_000)] {
             fails(&header("'<i4'", "False", shape), "; the header is malformed");
         }

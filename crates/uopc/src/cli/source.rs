@@ -34,7 +34,8 @@ pub(crate) fn load(file: &Path) -> Result<Source, Failure> {
         Ok(parsed) => Ok(Source { name, text, parsed }),
         Err(errors) => {
             let errors: Vec<_> = errors.iter().collect();
-            let located = errors.iter().map(|error| located(&name, &text, error.place, &error.message));
+            let located =
+                errors.iter().map(|error| located(&name, &text, error.place, &error.message));
             Err(Failure::several(located))
         }
     }
