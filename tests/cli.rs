@@ -456,9 +456,12 @@ fn many_mistakes_are_not_all_printed() {
     };
     let wrong: Vec<String> = (0..100).map(|i| format!("%w{i} = frob {i}\n")).collect();
     errors(&(kernel.clone() + &wrong.concat()));
-    // Indexes too few, for the verifier.
-    let wrong = |i| format!("%w{i} = index %x []\n%l{i} = load %w{i}\n%c{i} = const.i32 {i}\n");
-    let _ = wrong;
+    // Two indexes into one axis, which is for the verifier.
+    let wrong = |i: i32| format!("%w{i} = index %o [%i, {i}]\n%s{i} = store %w{i}, %one\n");
+    let wrong: String = (0..100).map(wrong).collect();
+    let group: String = (0..100).map(|i| format!(", %s{i}")).collect();
+    let group = format!("{wrong}%g = group %s, %t{group}");
+    errors(&kernel.replace("%g = group %s, %t", &group));
 }
 
 #[test]

@@ -256,7 +256,7 @@ mod tests {
     fn file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {
         let len = (header.len() as u32).to_le_bytes();
         let len = if version == 1 { &len[..2] } else { &len };
-        [b"\x93NUMPY", &[version, 0], len, header.as_bytes(), elements].concat()
+        [&b"\x93NUMPY"[..], &[version, 0], len, header.as_bytes(), elements].concat()
     }
 
     fn header(descr: &str, fortran: &str, shape: &str) -> String {
