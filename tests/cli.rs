@@ -511,3 +511,47 @@ fn the_interpreter_points_at_the_access() {
         &["k.uop:10:8: index 4 is out of bounds for axis 0 of length 4, at %i = 2", "^^^^^^"],
     );
 }
+
+#[test]
+fn the_interpreter_finds_that_disjoint_is_false() {
+    let shell = Shell::new();
+    let kernel = "uopc 1
+%o = param.i32 [8] slot 0 mut \"o\"
+%x = param.i32 [8] slot 1 \"x\"
+%i = range 8 axis 0 global
+%v = load %x [%i]
+%row = cast.index %v
+%cell = index %o [%row]
+%s = store %cell, %v disjoint
+%e = end %s, %i
+%k = sink %e \"k\"
+";
+    shell.write("k.uop", kernel);
+    npy(&shell.path("x.npy"), &Array1::from(vec![7, 6, 5, 4, 3, 3, 1, 0]));
+    let want = "marked `disjoint`, but touches element 3 of %o, at %i = ";
+    let way_out = "; if indexes can repeat, use an atomic without `disjoint`";
+    shell.fails(
+        1,
+        "run k.uop --arg x=x.npy --device interp",
+        &[want, ", as %s does, at ", way_out],
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_machine_without_threads() {
+    let shell = two();
+    let line =
+        format!("ulimit -v 400000; exec {} run k.uop --threads ", env!("CARGO_BIN_EXE_uopc"));
+    let run = |threads: &str| {
+        let mut shell_command = Command::new("sh");
+        shell_command.args(["-c", &(line.clone() + threads)]).current_dir(shell.dir.path());
+        shell_command.output().expect("the shell starts")
+    };
+    let out = run("8");
+    eprintln!("{out:?}");
+    let out = run("256");
+    eprintln!("{out:?}");
+    let out = run("1");
+    panic!("{out:?}");
+}

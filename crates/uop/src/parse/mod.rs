@@ -142,6 +142,15 @@ pub fn snippet(source: &str, line: usize, column: usize, length: usize) -> Strin
 const WIDTH: usize = 100;
 const BEFORE: usize = 40;
 
+/// Whether `c` shows as itself: no control, and nothing that is invisible or turns the direction of
+/// the text (Unicode 15, general category Cf, those that occur in text).
+fn is_visible(c: char) -> bool {
+    let hidden = matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    !c.is_control() && !hidden
+}
+
 fn snippet_of(line: &str, place: Place) -> String {
     let line = line.strip_suffix('\r').unwrap_or(line);
     let skipped = match line.char_indices().nth(WIDTH) {
@@ -159,7 +168,7 @@ fn snippet_of(line: &str, place: Place) -> String {
         if visible < column {
             padding.push(space);
         }
-        shown.push(if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c });
+        shown.push(if is_visible(c) || c == '\t' { c } else { char::REPLACEMENT_CHARACTER });
         visible += 1;
     }
     let carets = place.length.min(visible.saturating_sub(column)).max(1);
