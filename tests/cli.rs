@@ -519,7 +519,8 @@ fn the_interpreter_finds_that_disjoint_is_false() {
 %o = param.i32 [8] slot 0 mut \"o\"
 %x = param.i32 [8] slot 1 \"x\"
 %i = range 8 axis 0 global
-%v = load %x [%i]
+%xi = index %x [%i]
+%v = load %xi
 %row = cast.index %v
 %cell = index %o [%row]
 %s = store %cell, %v disjoint
@@ -540,18 +541,19 @@ fn the_interpreter_finds_that_disjoint_is_false() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_machine_without_threads() {
-    let shell = two();
-    let line =
-        format!("ulimit -v 400000; exec {} run k.uop --threads ", env!("CARGO_BIN_EXE_uopc"));
-    let run = |threads: &str| {
-        let mut shell_command = Command::new("sh");
-        shell_command.args(["-c", &(line.clone() + threads)]).current_dir(shell.dir.path());
-        shell_command.output().expect("the shell starts")
+    let shell = Shell::new();
+    shell.write("k.uop", shell.ok("new zero --len 1000"));
+    let run = |threads: u32| {
+        // The stacks of 255 threads, 2 MiB each, do not fit.
+        let uopc = env!("CARGO_BIN_EXE_uopc");
+        let line = format!("ulimit -v 400000; exec {uopc} run k.uop --threads {threads}");
+        let out = Command::new("sh").args(["-c", &line]).current_dir(shell.dir.path()).output();
+        let out = out.expect("the shell starts");
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
     };
-    let out = run("8");
-    eprintln!("{out:?}");
-    let out = run("256");
-    eprintln!("{out:?}");
-    let out = run("1");
-    panic!("{out:?}");
+    let (code, stderr) = run(256);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.starts_with("error: expected 256 threads, found that the"), "{stderr}");
+    assert!(stderr.ends_with("; --threads 1 needs no other\n"), "{stderr}");
+    assert_eq!(run(1), (Some(0), String::new()));
 }

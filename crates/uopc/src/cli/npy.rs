@@ -40,7 +40,7 @@ fn read_from(file: &mut dyn Read, data: &mut Data, shape: &[u64]) -> Result<(), 
     let dtype = header.dtype();
     if dtype != Some(data.dtype()) || header.shape != shape {
         let dtype = dtype.map(|dtype| dtype.to_string());
-        let dtype = dtype.unwrap_or_else(|| shown(&format!("`{:.40}`", header.descr)));
+        let dtype = dtype.unwrap_or_else(|| shown(format!("`{:.40}`", header.descr)));
         let shape = &header.shape;
         return Err(match shape.len() {
             0..=32 => format!(", found {dtype} [{}]", list(shape)),
