@@ -156,7 +156,7 @@ impl<'a> Case<'a> {
     /// Runs the kernel on everything that is here and returns what the interpreter computed.
     fn run(&self) -> String {
         let parsed = uopc::parse(self.kernel).unwrap_or_else(|error| panic!("{error}"));
-        let kernel = KernelGraph { graph: parsed.graph, sink: parsed.sink };
+        let kernel = KernelGraph::new(parsed.graph, parsed.sink);
         let compiled = Device::cpu().compile(&kernel).unwrap_or_else(|error| panic!("{error}"));
         let params = compiled.params();
         let inputs: Vec<Data> = params

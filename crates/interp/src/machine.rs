@@ -74,7 +74,13 @@ impl<'a> Machine<'a> {
                 let (want, got) = (param.len, data.len());
                 return fail(ErrorKind::ParamLength { slot, want, got });
             }
-            shadows.push(vec![Cell::default(); if param.shadowed { data.len() } else { 0 }]);
+            let mut cells = Vec::new();
+            let len = if param.shadowed { data.len() } else { 0 };
+            if cells.try_reserve_exact(len).is_err() {
+                return fail(ErrorKind::TooLarge);
+            }
+            cells.resize(len, Cell::default());
+            shadows.push(cells);
         }
         let work =
             |len| Work { when: 0, values: vec![None; len], cells: vec![Cell::default(); len] };

@@ -10,7 +10,7 @@ pub mod prove;
 
 pub use caps::{Caps, GridLimits};
 pub use error::{LowerError, LowerErrorKind, Point};
-pub use pipeline::{PASSES, Pass, check, lower, lower_observed};
+pub use pipeline::{PASSES, Pass, lower, lower_observed};
 pub use program::{
     Address, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register, Stmt,
     Storage, Value,

@@ -63,13 +63,3 @@ pub fn lower_observed(
     }
     linearize(&work, root, &params, caps)
 }
-
-/// What `uopc check` asks beyond the verifier: every access in bounds or guarded, no race, and
-/// nothing that a target without a grid cannot run.
-///
-/// # Errors
-///
-/// As [`lower`].
-pub fn check(graph: &Graph, sink: Id) -> Result<(), LowerError> {
-    lower(graph, sink, &Caps { grid: None, narrow_index: false }).map(|_| ())
-}

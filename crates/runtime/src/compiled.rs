@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use interp::Data;
 use lower::ProgramParam;
 use uop::KernelGraph;
-use uop::print::localize;
 
 use crate::buffer::Buffer;
 use crate::check::check;
@@ -163,8 +162,7 @@ impl Compiled {
             }
             Code::Graph(kernel) => {
                 interpret(kernel, params, buffers).map(|()| 1).map_err(|error| {
-                    let KernelGraph { graph, sink } = kernel;
-                    let message = localize(graph, *sink, &error.to_string());
+                    let message = kernel.message(error.node, &error.to_string());
                     LaunchErrorKind::Interp { error, message }
                 })
             }

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use lower::{Caps, Launch, Program, ProgramParam};
 use thiserror::Error;
-use uop::print::localize;
 use uop::{Arg, BuildErrors, DType, Kernel, KernelGraph, Phase, Val, verify};
 
 use crate::buffer::Buffer;
@@ -63,9 +62,8 @@ static AMD: Entry = Entry {
 };
 
 fn lowered(kernel: &KernelGraph, caps: &Caps) -> Result<Program, CompileError> {
-    let KernelGraph { graph, sink } = kernel;
-    lower::lower(graph, *sink, caps).map_err(|error| {
-        let message = localize(graph, *sink, &error.to_string());
+    lower::lower(&kernel.graph, kernel.sink, caps).map_err(|error| {
+        let message = kernel.message(error.node, &error.to_string());
         CompileError::Lower { error: Box::new(error), message }
     })
 }
@@ -82,7 +80,7 @@ fn extent(program: &Program) -> Result<u64, CompileError> {
 
 /// The arguments of a verified kernel, by slot.
 fn params(kernel: &KernelGraph) -> Vec<ProgramParam> {
-    let KernelGraph { graph, sink } = kernel;
+    let KernelGraph { graph, sink, .. } = kernel;
     let length = |&n| graph.as_int(n).and_then(|length| u64::try_from(length).ok());
     let param = |n| {
         let Arg::Param(param) = &graph[n].arg else {
@@ -197,12 +195,13 @@ impl Device {
     /// See [`CompileError`]. Nothing is expected of the graph: it is verified here.
     pub fn compile(&self, kernel: &KernelGraph) -> Result<Compiled, CompileError> {
         let start = Instant::now();
-        let KernelGraph { graph, sink } = kernel;
+        let KernelGraph { graph, sink, .. } = kernel;
         if sink.index() >= graph.len() {
             return Err(CompileError::NoSink { sink: sink.index(), nodes: graph.len() });
         }
         verify(graph, *sink, Phase::Built).map_err(|errors| {
-            let message = localize(graph, *sink, &errors.to_string());
+            let messages = errors.errors.iter().map(|e| kernel.message(e.node, &e.to_string()));
+            let message = messages.collect::<Vec<String>>().join("\n");
             CompileError::Verify { errors, message }
         })?;
         let Arg::Sink(name) = &graph[*sink].arg else {

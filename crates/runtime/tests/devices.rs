@@ -93,7 +93,7 @@ fn malformed() -> Vec<KernelGraph> {
     let mut add = |build: &dyn Fn(&mut Graph) -> uop::Id| {
         let mut graph = Graph::new();
         let sink = build(&mut graph);
-        kernels.push(KernelGraph { graph, sink });
+        kernels.push(KernelGraph::new(graph, sink));
     };
     let name = || Arg::Sink("bad".into());
     // No sink.
@@ -139,7 +139,7 @@ fn a_malformed_graph_is_an_error() {
 fn a_sink_of_another_graph_is_an_error() {
     let KernelGraph { sink, .. } = saxpy(4);
     let graph = Graph::new();
-    let kernel = KernelGraph { graph, sink };
+    let kernel = KernelGraph::new(graph, sink);
     for device in Device::all() {
         let error = device.compile(&kernel).expect_err("there is no such node").to_string();
         let number = sink.index();

@@ -42,6 +42,32 @@ pub struct KernelGraph {
     pub graph: Graph,
     /// The SINK.
     pub sink: Id,
+    /// By id, the call that built the node, if one did.
+    places: Vec<Option<&'static Location<'static>>>,
+}
+
+impl KernelGraph {
+    /// A kernel that was not written with handles: read from text, say. It need not be legal.
+    pub fn new(graph: Graph, sink: Id) -> KernelGraph {
+        KernelGraph { graph, sink, places: Vec::new() }
+    }
+
+    /// The call that built `n`, for messages.
+    pub fn place(&self, n: Id) -> Option<&'static Location<'static>> {
+        self.places.get(n.index()).copied().flatten()
+    }
+
+    /// A message about the node `n`: the call that built it, and the nodes by the names that the
+    /// kernel prints.
+    pub fn message(&self, n: Id, message: &str) -> String {
+        let message = crate::print::localize(&self.graph, self.sink, message);
+        match self.place(n) {
+            Some(place) => {
+                format!("{}:{}:{}: {message}", place.file(), place.line(), place.column())
+            }
+            None => message,
+        }
+    }
 }
 
 impl fmt::Display for KernelGraph {
@@ -369,7 +395,9 @@ impl<'k> Val<'k> {
             return Err(BuildErrors { errors: errors.collect() });
         }
         let (graph, sink) = inner.graph.canonical(sink);
-        Ok(KernelGraph { graph, sink })
+        let place = |n: usize| inner.places.get(&graph.origin(graph.nth(n))).copied();
+        let places = (0..graph.len()).map(place).collect();
+        Ok(KernelGraph { graph, sink, places })
     }
 
     /// `self` converted to `dtype`; itself if it has that type.

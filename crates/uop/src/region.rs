@@ -95,7 +95,7 @@ pub struct Instance<'a> {
 #[derive(Clone, Debug)]
 pub struct Order {
     regions: Regions,
-    /// The number of ranges outside a RANGE, by id.
+    /// How many ranges are around a RANGE, by id.
     rank: Vec<usize>,
     kinds: Vec<Option<AxisType>>,
     /// By id, the accesses that a node depends on: a set of access numbers.
@@ -120,7 +120,7 @@ impl Order {
             number: vec![None; len],
         };
         let mut next = 0;
-        for n in nodes {
+        for &n in &nodes {
             let node = &graph[n];
             let mut reach = vec![0; words];
             for s in &node.src {
@@ -135,11 +135,14 @@ impl Order {
             }
             order.reach[n.index()] = reach;
             order.kinds[n.index()] = node.axis().map(|axis| axis.kind);
-            if node.op == Op::End {
-                let outside = order.regions.open(n).len();
-                for (position, r) in node.src.iter().skip(1).enumerate() {
-                    order.rank[r.index()] = outside + position;
-                }
+        }
+        // Outer binders first: their users are younger. The region of an inner END need not hold
+        // every range around it, so what counts is the depth of the innermost.
+        for &n in nodes.iter().rev().filter(|&&n| graph[n].op == Op::End) {
+            let around = order.regions.open(n).iter().map(|&r| order.rank(r)).max();
+            let outside = around.map_or(0, |rank| rank + 1);
+            for (position, r) in graph[n].src.iter().skip(1).enumerate() {
+                order.rank[r.index()] = outside + position;
             }
         }
         order
@@ -150,7 +153,7 @@ impl Order {
         &self.regions
     }
 
-    /// The number of ranges outside the RANGE `r`: 0 for an outermost one.
+    /// How deep the RANGE `r` is nested: 0 for an outermost one, and more than any around it.
     pub fn rank(&self, r: Id) -> usize {
         self.rank[r.index()]
     }

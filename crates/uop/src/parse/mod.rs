@@ -79,16 +79,9 @@ pub struct ParseError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseErrors {
     errors: Vec<ParseError>,
-    file: Option<String>,
 }
 
 impl ParseErrors {
-    /// The same errors, displayed as those of this file.
-    #[must_use]
-    pub fn in_file(self, name: impl Into<String>) -> ParseErrors {
-        ParseErrors { file: Some(name.into()), ..self }
-    }
-
     /// The errors.
     pub fn iter(&self) -> impl Iterator<Item = &ParseError> {
         self.errors.iter()
@@ -99,9 +92,6 @@ impl fmt::Display for ParseErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, error) in self.errors.iter().enumerate() {
             f.write_str(if i == 0 { "error: " } else { "\nerror: " })?;
-            if let Some(file) = &self.file {
-                write!(f, "{file}:")?;
-            }
             let Place { line, column, .. } = error.place;
             write!(f, "{line}:{column}: {}\n{}", error.message, error.snippet)?;
         }
@@ -144,7 +134,7 @@ const BEFORE: usize = 40;
 
 /// Whether `c` shows as itself: no control, and nothing that is invisible or turns the direction of
 /// the text (Unicode 15, general category Cf, those that occur in text).
-fn is_visible(c: char) -> bool {
+pub fn is_visible(c: char) -> bool {
     let hidden = matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}');
@@ -254,7 +244,7 @@ impl<'a> Parser<'a> {
             Some(sink) if self.errors.is_empty() => {
                 Ok(Parsed { graph: self.graph, sink, places: self.places })
             }
-            _ => Err(ParseErrors { errors: self.errors, file: None }),
+            _ => Err(ParseErrors { errors: self.errors }),
         }
     }
 

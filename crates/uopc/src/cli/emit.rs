@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use lower::Program;
 
 use super::files::Output;
-use super::source::{self, Source};
+use super::source;
 use super::{Failure, print};
 
 #[derive(Args)]
@@ -38,12 +37,12 @@ enum Target {
 
 impl Emit {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let source = source::load_checked(&self.file)?;
+        let source = source::load_verified(&self.file)?;
         let text = match self.target {
-            Target::C => text::emit(&lower_for(&source, &text::C.caps)?, &text::C)?,
-            Target::Hip => text::emit(&lower_for(&source, &text::HIP.caps)?, &text::HIP)?,
-            Target::Clif => jit::clif(&lower_for(&source, &jit::CAPS)?, &jit::Options::default())?,
-            Target::Program => lower_for(&source, &jit::CAPS)?.to_string(),
+            Target::C => text::emit(&source.lower(&text::C.caps)?, &text::C)?,
+            Target::Hip => text::emit(&source.lower(&text::HIP.caps)?, &text::HIP)?,
+            Target::Clif => jit::clif(&source.lower(&jit::CAPS)?, &jit::Options::default())?,
+            Target::Program => source.lower(&jit::CAPS)?.to_string(),
         };
         match &self.output {
             None => print(&text),
@@ -53,9 +52,4 @@ impl Emit {
             }
         }
     }
-}
-
-fn lower_for(source: &Source, caps: &lower::Caps) -> Result<Program, Failure> {
-    lower::lower(source.graph(), source.sink(), caps)
-        .map_err(|error| source.at(error.node, &error.kind.to_string()))
 }

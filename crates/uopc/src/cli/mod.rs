@@ -90,7 +90,7 @@ enum Command {
 pub(crate) fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::New(new) => new.run(),
-        Command::Check { file } => source::load_checked(&file).map(|_| ()),
+        Command::Check { file } => source::load(&file).and_then(|source| source.check()),
         Command::Fmt { file } => source::load(&file).and_then(|source| print(&source.canonical())),
         Command::Emit(emit) => emit.run(),
         Command::Run(run) => run.run(),
@@ -118,15 +118,10 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 pub(crate) fn shown(name: impl AsRef<OsStr>) -> String {
     let mut text = String::new();
     for c in name.as_ref().to_string_lossy().chars() {
-        match c {
-            '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' => {
-                text.extend(c.escape_unicode());
-            }
-            c if c.is_control() => text.extend(c.escape_default()),
-            c => text.push(c),
+        if uop::parse::is_visible(c) {
+            text.push(c);
+        } else {
+            text.extend(c.escape_default());
         }
     }
     text

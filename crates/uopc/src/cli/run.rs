@@ -59,7 +59,7 @@ fn threads(text: &str) -> Result<usize, String> {
 
 impl Run {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let source = source::load_checked(&self.file)?;
+        let source = source::load_verified(&self.file)?;
         let compiled = self.device.compile(&source.kernel()).map_err(|error| match error {
             CompileError::Lower { error, .. } => source.at(error.node, &error.kind.to_string()),
             error => error.into(),

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use lower::{Caps, Program};
 use uop::parse::{Place, snippet};
 use uop::{Arg, Graph, Id, KernelGraph, Parsed, Phase};
 
@@ -47,12 +48,10 @@ fn located(name: &str, text: &str, place: Place, message: &str) -> String {
     format!("{name}:{line}:{column}: {message}\n{}", snippet(text, line, column, length))
 }
 
-/// Reads the kernel in `file` and checks all that is known before it runs.
-pub(crate) fn load_checked(file: &Path) -> Result<Source, Failure> {
+/// Reads the kernel in `file` and verifies it.
+pub(crate) fn load_verified(file: &Path) -> Result<Source, Failure> {
     let source = load(file)?;
     source.verify()?;
-    let (graph, sink) = (source.graph(), source.sink());
-    lower::check(graph, sink).map_err(|error| source.at(error.node, &error.kind.to_string()))?;
     Ok(source)
 }
 
@@ -72,7 +71,7 @@ impl Source {
 
     /// The kernel, with the ids of this text.
     pub(crate) fn kernel(&self) -> KernelGraph {
-        KernelGraph { graph: self.parsed.graph.clone(), sink: self.parsed.sink }
+        KernelGraph::new(self.parsed.graph.clone(), self.parsed.sink)
     }
 
     /// The text in canonical form.
@@ -93,6 +92,18 @@ impl Source {
             let errors = errors.errors.iter();
             Failure::several(errors.map(|error| self.located(error.node, &error.kind.to_string())))
         })
+    }
+
+    /// All that is known before the kernel runs.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.verify()?;
+        self.lower(&jit::CAPS).map(|_| ())
+    }
+
+    /// The kernel, verified before, for a target.
+    pub(crate) fn lower(&self, caps: &Caps) -> Result<Program, Failure> {
+        lower::lower(self.graph(), self.sink(), caps)
+            .map_err(|error| self.at(error.node, &error.kind.to_string()))
     }
 
     /// A failure at the node `n`, with the names of this text.
