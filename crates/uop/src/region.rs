@@ -140,9 +140,9 @@ impl Order {
         // every range around it, so what counts is the depth of the innermost.
         for &n in nodes.iter().rev().filter(|&&n| graph[n].op == Op::End) {
             let around = order.regions.open(n).iter().map(|&r| order.rank(r)).max();
-            let outside = around.map_or(0, |rank| rank + 1);
+            let outside = around.map_or(0, |rank| rank.saturating_add(1));
             for (position, r) in graph[n].src.iter().skip(1).enumerate() {
-                order.rank[r.index()] = outside + position;
+                order.rank[r.index()] = outside.saturating_add(position);
             }
         }
         order
