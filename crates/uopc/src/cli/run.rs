@@ -128,6 +128,8 @@ impl Run {
                     "{}: parameter `{name}` is read-only and has no array; give --arg {name}=FILE.npy",
                     source.name()
                 )));
+            } else if runs {
+                touch(&mut data);
             }
             arrays.push(data);
         }
@@ -198,6 +200,22 @@ fn zeros(param: &ProgramParam) -> Result<Data, Failure> {
             param.len()
         ))
     })
+}
+
+/// Makes the system hand over the memory of an array of zeros now, so that what `--time` prints is
+/// the kernel's time and not that of the first access to each page.
+fn touch(data: &mut Data) {
+    fn write<T: Default>(data: &mut [T]) {
+        // An element in each page of the smallest size there is.
+        let step = 4096 / size_of::<T>();
+        data.iter_mut().step_by(step).for_each(|x| *std::hint::black_box(x) = T::default());
+    }
+    match data {
+        Data::Bool(data) => write(data),
+        Data::I32(data) => write(data),
+        Data::I64(data) => write(data),
+        Data::F32(data) => write(data),
+    }
 }
 
 fn buffer<'a>((data, param): (&'a mut Data, &ProgramParam)) -> Buffer<'a> {
