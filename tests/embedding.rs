@@ -186,6 +186,38 @@ fn hip_compiles_for_every_chip() {
 }
 
 #[test]
+fn the_padding_row_gets_nothing() {
+    let (dim, vocab) = (300, 5);
+    let tokens = &token_sets(vocab)[4];
+    for out_of_range in [OutOfRange::Clip, OutOfRange::Ignore] {
+        for padding in 0..vocab {
+            let kernel = EmbeddingBwd {
+                out_of_range,
+                padding_idx: Some(padding as i64),
+                ..EmbeddingBwd::new(tokens.len() as i64, dim as i64, vocab as i64)
+            };
+            let kernel = kernel.build().unwrap_or_else(|error| panic!("{error}"));
+            let (start, grad) = (integers(vocab * dim), integers(tokens.len() * dim));
+            let mut want: Vec<f32> = reference(tokens, &grad, &start, dim, out_of_range)
+                .iter()
+                .map(|&x| x as f32)
+                .collect();
+            let row = padding * dim..(padding + 1) * dim;
+            want[row.clone()].copy_from_slice(&start[row]);
+            for (device, threads) in [(Device::cpu(), 2), (Device::interp(), 1)] {
+                let sums = backward(&device, &kernel, &start, &grad, tokens, threads);
+                assert_eq!(sums, want, "padding {padding}, {out_of_range:?}");
+            }
+        }
+    }
+    for padding in [-1, 5] {
+        let kernel = EmbeddingBwd { padding_idx: Some(padding), ..EmbeddingBwd::new(4, 8, 5) };
+        let error = kernel.build().expect_err("there is no such row").to_string();
+        assert_eq!(error, format!("padding_idx must be a row, 0 to 4, found {padding}"));
+    }
+}
+
+#[test]
 fn forward_gathers_rows() {
     for dim in DIMS {
         for vocab in [1, 5] {

@@ -40,6 +40,9 @@ pub struct EmbeddingBwd {
     pub axes: Axes,
     /// What bad tokens do.
     pub out_of_range: OutOfRange,
+    /// A row that gets no gradient, as of a token that only fills up short sequences; a token that
+    /// is clipped to it counts as one of its own.
+    pub padding_idx: Option<i64>,
     /// Refuse a `dim` that is no multiple of the block, instead of padding the last block.
     pub strict: bool,
 }
@@ -74,6 +77,14 @@ pub enum KernelError {
         /// The value given.
         found: i64,
     },
+    /// The padding row is none of the rows.
+    #[error("padding_idx must be a row, 0 to {}, found {found}", vocab - 1)]
+    Padding {
+        /// The row given.
+        found: i64,
+        /// The number of rows.
+        vocab: i64,
+    },
     /// `strict`, and a row is no whole number of blocks.
     #[error("dim {dim} is not divisible by the block of {block} columns; pad it, or drop strict")]
     Indivisible {
@@ -104,6 +115,7 @@ impl EmbeddingBwd {
             vocab,
             axes: Axes::default(),
             out_of_range: OutOfRange::default(),
+            padding_idx: None,
             strict: false,
         }
     }
@@ -112,12 +124,16 @@ impl EmbeddingBwd {
     ///
     /// # Errors
     ///
-    /// A size that makes no sense; with `strict`, a `dim` that is no multiple of the block.
+    /// A size or a padding row that makes no sense; with `strict`, a `dim` that is no multiple of
+    /// the block.
     pub fn build(&self) -> Result<KernelGraph, KernelError> {
         check_sizes(self.tokens, self.dim, self.vocab, ["grad_emb", "grad_weight"])?;
         let block = self.dim.min(MAX_BLOCK);
         if self.strict && self.dim % block != 0 {
             return Err(KernelError::Indivisible { dim: self.dim, block });
+        }
+        if let Some(found) = self.padding_idx.filter(|row| !(0..self.vocab).contains(row)) {
+            return Err(KernelError::Padding { found, vocab: self.vocab });
         }
         let k = Kernel::new();
         let grad_weight = k.param_mut("grad_weight", DType::F32, [self.vocab, self.dim]);
@@ -129,7 +145,8 @@ impl EmbeddingBwd {
         let j = columns.j;
         let (token, hit) = row(idx.at(i).load(), self.vocab, self.out_of_range);
         let address = grad_weight.at([token, j]);
-        let gate = both(hit, columns.gate);
+        let padding = self.padding_idx.map(|padding| token.ne(padding));
+        let gate = both(both(hit, padding), columns.gate);
         let update = match gate {
             Some(gate) => address.atomic_add_if(gate, grad_emb.at([i, j]).load_if(gate)),
             None => address.atomic_add(grad_emb.at([i, j]).load()),

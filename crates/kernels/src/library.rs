@@ -37,6 +37,8 @@ pub struct Setting {
 pub enum Kind {
     /// An integer, which must be given; this stands for it in formulas.
     Number(&'static str),
+    /// An integer that may be given; this stands for it in formulas.
+    Optional(&'static str),
     /// One of these words; the first if none is given.
     Choice(&'static [&'static str]),
     /// Given or not.
@@ -52,7 +54,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Sets a [`Kind::Number`].
+    /// Sets a [`Kind::Number`] or a [`Kind::Optional`].
     pub fn set_number(&mut self, name: &str, value: i64) {
         self.numbers.insert(name.into(), value);
     }
@@ -114,6 +116,11 @@ const OUT_OF_RANGE: Setting = Setting {
     about: "What a token outside 0..V does: count as the nearest row, or nothing",
     kind: Kind::Choice(&["clip", "ignore"]),
 };
+const PADDING_IDX: Setting = Setting {
+    name: "padding-idx",
+    about: "A row that gets no gradient",
+    kind: Kind::Optional("K"),
+};
 const STRICT: Setting = Setting {
     name: "strict",
     about: "Refuse a D that is no multiple of the block of columns, instead of padding",
@@ -161,12 +168,13 @@ pub const LIBRARY: &[Entry] = &[
     Entry {
         name: "embedding_bwd",
         about: "Scatter rows: grad_weight[idx[i], j] += grad_emb[i, j], atomically",
-        settings: &[TOKENS, DIM, VOCAB, AXES, OUT_OF_RANGE, STRICT],
+        settings: &[TOKENS, DIM, VOCAB, AXES, OUT_OF_RANGE, PADDING_IDX, STRICT],
         example: "--tokens 16384 --dim 256 --vocab 12830",
         build: |settings| {
             EmbeddingBwd {
                 axes: settings.axes(),
                 out_of_range: settings.out_of_range(),
+                padding_idx: settings.numbers.get("padding-idx").copied(),
                 strict: settings.switch("strict"),
                 ..EmbeddingBwd::new(
                     settings.number("tokens"),

@@ -45,6 +45,10 @@ impl Subcommand for New {
                         let arg = arg.value_name(name).value_parser(value_parser!(i64));
                         arg.required(true).allow_negative_numbers(true)
                     }
+                    Kind::Optional(name) => {
+                        let arg = arg.value_name(name).value_parser(value_parser!(i64));
+                        arg.allow_negative_numbers(true)
+                    }
                     Kind::Choice(values) => {
                         arg.value_parser(values.to_vec()).default_value(values[0])
                     }
@@ -75,7 +79,7 @@ impl FromArgMatches for New {
         for setting in entry.settings {
             let name = setting.name;
             match setting.kind {
-                Kind::Number(_) => {
+                Kind::Number(_) | Kind::Optional(_) => {
                     if let Some(&value) = matches.get_one(name) {
                         settings.set_number(name, value);
                     }
