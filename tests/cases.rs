@@ -116,7 +116,7 @@ impl<'a> Case<'a> {
                 "c" | "clif" | "program" => section(test, &self.uopc(&["emit", "--target", test])),
                 "hip" => {
                     let source = self.uopc(&["emit", "--target", "hip"]);
-                    if let Some(compiler) = tools::hip_compiler(&self.path.display().to_string()) {
+                    if let Some(compiler) = tools::hip_compiler(&self.name()) {
                         for chip in hip::CHIPS {
                             hip::compile(compiler, &source, chip, &[]);
                         }
@@ -128,6 +128,11 @@ impl<'a> Case<'a> {
             }
         }
         out
+    }
+
+    fn name(&self) -> String {
+        let name = self.path.file_name().expect("a case has a name");
+        name.to_string_lossy().into_owned()
     }
 
     /// What the command prints for this file.
@@ -148,7 +153,7 @@ impl<'a> Case<'a> {
 
     fn command(&self, args: &[&str]) -> std::process::Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_uopc"));
-        command.args(args).arg(self.path.file_name().expect("a case has a name"));
+        command.args(args).arg(self.name());
         command.current_dir(self.path.parent().expect("a case is in a folder"));
         command.output().expect("the command runs")
     }
@@ -194,7 +199,7 @@ impl<'a> Case<'a> {
         }
         let program = lower::lower(&kernel.graph, kernel.sink, &text::C.caps).expect("it compiled");
         let bytes: Vec<Vec<u8>> = inputs.iter().map(to_bytes).collect();
-        for build in cc::builds(&self.path.display().to_string(), &program) {
+        for build in cc::builds(&self.name(), &program) {
             for mode in cc::MODES {
                 let out = build.run(mode, &bytes);
                 let results: Vec<Data> =

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -23,7 +24,8 @@ fn have(tool: &str, test: &str) -> bool {
     }
     let required = std::env::var_os("UOPC_REQUIRE_TOOLS").is_some_and(|value| value == "1");
     assert!(!required, "{test}: no {tool}");
-    eprintln!("{test}: skipped for want of {tool}");
+    // Not through `eprintln`, which the test harness swallows where the test passes.
+    let _ = writeln!(std::io::stderr(), "{test}: skipped for want of {tool}");
     false
 }
 
