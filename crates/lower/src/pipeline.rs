@@ -19,7 +19,7 @@ pub struct Pass {
 }
 
 /// All passes. Those up to `check-races` work on the kernel as written and refuse what is wrong
-/// with it; what follows cannot fail on account of the kernel's meaning.
+/// with it; those that follow refuse only what no target can run, or not this one.
 pub const PASSES: &[Pass] = &[
     Pass { name: "gate-loads", run: gate_loads, after: Phase::Built },
     Pass { name: "split-ranges", run: split_ranges, after: Phase::Built },

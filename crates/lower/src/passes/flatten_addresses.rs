@@ -5,8 +5,8 @@ use crate::error::LowerError;
 
 /// Replaces every address by the PARAM or BUFFER itself and one flat, row-major index.
 ///
-/// A RESHAPE keeps the flat index, so views vanish with it. Takes `Phase::Placed`, leaves `Phase::Lowered`;
-/// afterwards no RESHAPE is reachable and each INDEX has one index. Never fails.
+/// A RESHAPE keeps the flat index, so views vanish with it. Takes `Phase::Placed`, leaves
+/// `Phase::Lowered`; afterwards no RESHAPE is reachable and each INDEX has one index. Never fails.
 pub fn flatten_addresses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
     Ok(graph.rebuild(root, |graph, _, node| {
         if node.op != Op::Index {

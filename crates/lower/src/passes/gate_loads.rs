@@ -1,6 +1,6 @@
-use uop::{Const, DType, Graph, Id, Op, Regions};
+use uop::{Graph, Id, Op, Regions};
 
-use super::add_gate;
+use super::{add_gate, not};
 use crate::caps::Caps;
 use crate::error::LowerError;
 
@@ -36,10 +36,4 @@ pub fn gate_loads(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerErro
         }
         graph.intern(node)
     }))
-}
-
-/// `x == false`.
-fn not(graph: &mut Graph, x: Id) -> Id {
-    let no = graph.constant(DType::Bool, Const::Bool(false));
-    graph.op(Op::CmpEq, &[x, no])
 }

@@ -1,6 +1,6 @@
-use uop::{Arg, Bounds, Const, DType, Graph, Id, Op, Order};
+use uop::{Arg, Bounds, Graph, Id, Op, Order};
 
-use super::add_gate;
+use super::{add_gate, not};
 use crate::caps::Caps;
 use crate::error::LowerError;
 use crate::prove::bounds::{Missing, missing};
@@ -8,8 +8,8 @@ use crate::prove::index_of;
 
 /// Proves each access in bounds, or adds the missing part of the proof to its gate (S8).
 ///
-/// Takes `Phase::Built`, leaves `Phase::Proved`: every access is marked `inbounds`: whenever its gate
-/// is true, every index is within its axis.
+/// Takes `Phase::Built`, leaves `Phase::Proved`; afterwards every access is marked `inbounds`:
+/// whenever its gate is true, every index is within its axis.
 ///
 /// # Errors
 ///
@@ -32,8 +32,7 @@ pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lower
             if missing.below {
                 let zero = graph.index(0);
                 let negative = graph.op(Op::CmpLt, &[index, zero]);
-                let no = graph.constant(DType::Bool, Const::Bool(false));
-                let test = graph.op(Op::CmpEq, &[negative, no]);
+                let test = not(graph, negative);
                 add_gate(graph, &mut node, test);
             }
             if missing.above {

@@ -22,7 +22,8 @@ use crate::program::{
 ///
 /// # Errors
 ///
-/// `NotConstant` for an axis length or an extent of the launch that is no constant.
+/// `NotConstant` for an axis length or an extent of the launch that is no constant;
+/// `RegistersTooLarge` for BUFFERs above [`REGISTER_BYTES`].
 pub fn linearize(
     graph: &Graph,
     root: Id,
@@ -60,6 +61,7 @@ pub fn linearize(
         lin.place(n)?;
     }
     lin.program.body = lin.blocks.remove(&None).unwrap_or_default();
+    debug_assert!(lin.blocks.is_empty(), "the verifier rejects a range that no end closes");
     Ok(lin.program)
 }
 

@@ -24,7 +24,7 @@ pub use simplify::simplify;
 pub use size_indices::size_indices;
 pub use split_ranges::split_ranges;
 
-use uop::{Graph, Node, Op, Sources};
+use uop::{Const, DType, Graph, Node, Op, Sources};
 
 /// Adds `test` to the gate of the access `node`.
 fn add_gate(graph: &mut Graph, node: &mut Node, test: uop::Id) {
@@ -32,6 +32,12 @@ fn add_gate(graph: &mut Graph, node: &mut Node, test: uop::Id) {
         Some(slot) => node.src[slot] = graph.op(Op::And, &[node.src[slot], test]),
         None => node.src.push(test),
     }
+}
+
+/// `x == false`: the graph has no other negation.
+fn not(graph: &mut Graph, x: uop::Id) -> uop::Id {
+    let no = graph.constant(DType::Bool, Const::Bool(false));
+    graph.op(Op::CmpEq, &[x, no])
 }
 
 /// The END or AFTER `node` without the ranges that have become an `op`; if none is left, its source.
