@@ -22,6 +22,7 @@ use std::process::Command;
 
 use interp::{Data, OutOfBounds};
 use support::{cc, hip, tools};
+use uopc::uop::Const;
 use uopc::{Buffer, DType, Device, KernelGraph, LaunchOptions};
 
 #[test]
@@ -191,19 +192,21 @@ impl<'a> Case<'a> {
         }
         for threads in [1, 2, 7] {
             let mut results = inputs.clone();
-            let mut buffers: Vec<Buffer<'_>> = results.iter_mut().map(buffer).collect();
+            let mut buffers: Vec<Buffer<'_>> = results.iter_mut().map(Buffer::from).collect();
             let options = LaunchOptions { threads: Some(threads) };
             compiled.launch(&mut buffers, &options).unwrap_or_else(|error| panic!("{error}"));
             drop(buffers);
             self.compare(&format!("JIT, {threads} threads"), &want, &results);
         }
         let program = lower::lower(&kernel.graph, kernel.sink, &text::C.caps).expect("it compiled");
-        let bytes: Vec<Vec<u8>> = inputs.iter().map(to_bytes).collect();
+        let bytes: Vec<Vec<u8>> = inputs.iter().map(|data| data.bytes().to_vec()).collect();
         for build in cc::builds(&self.name(), &program) {
             for mode in cc::MODES {
                 let out = build.run(mode, &bytes);
-                let results: Vec<Data> =
-                    out.iter().zip(&inputs).map(|(bytes, like)| from_bytes(bytes, like)).collect();
+                let mut results = inputs.clone();
+                for (result, bytes) in results.iter_mut().zip(&out) {
+                    result.bytes_mut().copy_from_slice(bytes);
+                }
                 self.compare(&format!("C, {}, {mode}", build.label), &want, &results);
             }
         }
@@ -227,50 +230,22 @@ impl<'a> Case<'a> {
 /// Fills `data` with `values`, from the first on again when they run out.
 fn fill(data: &mut Data, values: &str) {
     let words: Vec<&str> = values.split_whitespace().collect();
-    let word = |i: usize| words[i % words.len()];
-    match data {
-        Data::Bool(data) => data.iter_mut().enumerate().for_each(|(i, x)| *x = read(word(i))),
-        Data::I32(data) => data.iter_mut().enumerate().for_each(|(i, x)| *x = read(word(i))),
-        Data::I64(data) => data.iter_mut().enumerate().for_each(|(i, x)| *x = read(word(i))),
-        Data::F32(data) => data.iter_mut().enumerate().for_each(|(i, x)| *x = read(word(i))),
+    for i in 0..data.len() {
+        let word = words[i % words.len()];
+        data.set(i, read(word, data.dtype()));
     }
 }
 
-fn read<T: std::str::FromStr>(word: &str) -> T {
-    word.parse().unwrap_or_else(|_| panic!("`{word}` is no value of the parameter's type"))
+fn read(word: &str, dtype: DType) -> Const {
+    let value = match dtype {
+        DType::Bool => word.parse().ok().map(Const::Bool),
+        _ if dtype.is_int() => word.parse().ok().map(Const::Int),
+        _ => word.parse().ok().and_then(|value| Const::float(dtype, value)),
+    };
+    value.unwrap_or_else(|| panic!("`{word}` is no value of the parameter's type"))
 }
 
 fn list(data: &Data) -> String {
     let words: Vec<String> = (0..data.len()).map(|i| data.get(i).to_string()).collect();
     words.join(" ")
-}
-
-fn buffer(data: &mut Data) -> Buffer<'_> {
-    match data {
-        Data::Bool(data) => Buffer::from(data),
-        Data::I32(data) => Buffer::from(data),
-        Data::I64(data) => Buffer::from(data),
-        Data::F32(data) => Buffer::from(data),
-    }
-}
-
-fn to_bytes(data: &Data) -> Vec<u8> {
-    match data {
-        Data::Bool(data) => data.iter().map(|&x| x.into()).collect(),
-        Data::I32(data) => data.iter().flat_map(|x| x.to_ne_bytes()).collect(),
-        Data::I64(data) => data.iter().flat_map(|x| x.to_ne_bytes()).collect(),
-        Data::F32(data) => data.iter().flat_map(|x| x.to_ne_bytes()).collect(),
-    }
-}
-
-fn from_bytes(bytes: &[u8], like: &Data) -> Data {
-    let four = bytes.chunks_exact(4).map(|b| b.try_into().expect("four bytes"));
-    let eight = bytes.chunks_exact(8).map(|b| b.try_into().expect("eight bytes"));
-    match like.dtype() {
-        DType::Bool => Data::Bool(bytes.iter().map(|&b| b != 0).collect()),
-        DType::I32 => Data::I32(four.map(i32::from_ne_bytes).collect()),
-        DType::I64 => Data::I64(eight.map(i64::from_ne_bytes).collect()),
-        DType::F32 => Data::F32(four.map(f32::from_ne_bytes).collect()),
-        DType::Void | DType::Index => unreachable!("no array is {}", like.dtype()),
-    }
 }

@@ -86,9 +86,16 @@ fn driver(program: &Program) -> String {
         let constant = if param.mutable { "" } else { "const " };
         let dtype = match param.dtype {
             DType::Bool => "_Bool",
+            DType::I8 => "int8_t",
+            DType::I16 => "int16_t",
             DType::I32 => "int32_t",
             DType::I64 => "int64_t",
+            DType::U8 => "uint8_t",
+            DType::U16 | DType::F16 | DType::BF16 => "uint16_t",
+            DType::U32 => "uint32_t",
+            DType::U64 => "uint64_t",
             DType::F32 => "float",
+            DType::F64 => "double",
             DType::Void | DType::Index => panic!("no {} in memory", param.dtype),
         };
         format!("{constant}{dtype} *")

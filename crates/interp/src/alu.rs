@@ -1,7 +1,7 @@
 //! Arithmetic (docs/ir.md, S7): the one place that says what the values of the table's ops are.
 
 use thiserror::Error;
-use uop::Const::{self, Bool, F32, Int};
+use uop::Const::{self, BF16, Bool, F16, F32, F64, Int};
 use uop::{DType, Op};
 
 /// Why an operation has no value.
@@ -25,25 +25,32 @@ pub fn alu(op: Op, dtype: DType, args: &[Const]) -> Result<Const, AluError> {
     let result = match op {
         Op::Neg => match *args {
             [Int(a)] => integer(dtype, a.checked_neg()),
+            [F16(a)] => Ok(F16(a ^ 1 << 15)),
+            [BF16(a)] => Ok(BF16(a ^ 1 << 15)),
             [F32(a)] => Ok(F32(a ^ 1 << 31)),
+            [F64(a)] => Ok(F64(a ^ 1 << 63)),
             _ => Err(AluError::Type),
         },
-        Op::Add => number(dtype, args, i128::checked_add, |a, b| a + b),
-        Op::Sub => number(dtype, args, i128::checked_sub, |a, b| a - b),
-        Op::Mul => number(dtype, args, i128::checked_mul, |a, b| a * b),
+        Op::Add => number(dtype, args, i128::checked_add, |a, b| a + b, |a, b| a + b),
+        Op::Sub => number(dtype, args, i128::checked_sub, |a, b| a - b, |a, b| a - b),
+        Op::Mul => number(dtype, args, i128::checked_mul, |a, b| a * b, |a, b| a * b),
         // The form matters: with a NaN, or zeros of two signs, it is the second.
         Op::Max => match *args {
-            [Int(_) | F32(_), _] => select(compare(args, |a, b| b < a, |a, b| b < a)?, args),
+            [a, _] if !matches!(a, Bool(_)) => {
+                select(compare(args, |a, b| b < a, |a, b| b < a)?, args)
+            }
             _ => Err(AluError::Type),
         },
         Op::Min => match *args {
-            [Int(_) | F32(_), _] => select(compare(args, |a, b| a < b, |a, b| a < b)?, args),
+            [a, _] if !matches!(a, Bool(_)) => {
+                select(compare(args, |a, b| a < b, |a, b| a < b)?, args)
+            }
             _ => Err(AluError::Type),
         },
         Op::And => bits(dtype, args, |a, b| a & b),
         Op::Or => bits(dtype, args, |a, b| a | b),
         Op::CmpLt => match *args {
-            [Int(_) | F32(_), _] => compare(args, |a, b| a < b, |a, b| a < b).map(Bool),
+            [a, _] if !matches!(a, Bool(_)) => compare(args, |a, b| a < b, |a, b| a < b).map(Bool),
             _ => Err(AluError::Type),
         },
         Op::CmpNe => compare(args, |a, b| a != b, |a, b| a != b).map(Bool),
@@ -83,13 +90,30 @@ fn number(
     dtype: DType,
     args: &[Const],
     int: impl Fn(i128, i128) -> Option<i128>,
-    float: impl Fn(f32, f32) -> f32,
+    single: impl Fn(f32, f32) -> f32,
+    double: impl Fn(f64, f64) -> f64,
 ) -> Result<Const, AluError> {
     match *args {
         [Int(a), Int(b)] => integer(dtype, int(a, b)),
-        [F32(a), F32(b)] => Ok(Const::from(float(f32::from_bits(a), f32::from_bits(b)))),
+        [F64(a), F64(b)] => Ok(Const::from(double(f64::from_bits(a), f64::from_bits(b)))),
+        // Of 16 bits: the operation of f32, rounded once more.
+        [a, b] if same(a, b) => {
+            let operands = a.as_float().zip(b.as_float()).ok_or(AluError::Type)?;
+            // Both were floats of 32 bits or fewer.
+            Ok(rounded(dtype, single(operands.0 as f32, operands.1 as f32)))
+        }
         _ => Err(AluError::Type),
     }
+}
+
+/// Whether two constants are of one dtype, as far as they know theirs.
+fn same(a: Const, b: Const) -> bool {
+    std::mem::discriminant(&a) == std::mem::discriminant(&b)
+}
+
+/// The float of `dtype` nearest to `value`.
+fn rounded(dtype: DType, value: f32) -> Const {
+    Const::float(dtype, value.into()).unwrap_or(Const::from(value))
 }
 
 fn bits(
@@ -108,12 +132,16 @@ fn bits(
 fn compare(
     args: &[Const],
     int: impl Fn(i128, i128) -> bool,
-    float: impl Fn(f32, f32) -> bool,
+    float: impl Fn(f64, f64) -> bool,
 ) -> Result<bool, AluError> {
     match *args {
         [Bool(a), Bool(b)] => Ok(int(a.into(), b.into())),
         [Int(a), Int(b)] => Ok(int(a, b)),
-        [F32(a), F32(b)] => Ok(float(f32::from_bits(a), f32::from_bits(b))),
+        // A comparison is exact, so f64 serves for all.
+        [a, b] if same(a, b) => {
+            let (a, b) = a.as_float().zip(b.as_float()).ok_or(AluError::Type)?;
+            Ok(float(a, b))
+        }
         _ => Err(AluError::Type),
     }
 }
@@ -129,18 +157,26 @@ fn select(first: bool, args: &[Const]) -> Result<Const, AluError> {
 fn cast(dtype: DType, value: Const) -> Result<Const, AluError> {
     // The casts of Rust truncate, saturate and turn NaN into 0, and round integers to the nearest
     // float, ties to even; every i128 is below the largest f32.
-    Ok(match (dtype, value) {
-        (DType::Void, _) => return Err(AluError::Type),
-        (DType::Bool, Bool(a)) => Bool(a),
-        (DType::Bool, Int(a)) => Bool(a != 0),
-        (DType::Bool, F32(a)) => Bool(f32::from_bits(a) != 0.0),
-        (DType::I32, F32(a)) => Int((f32::from_bits(a) as i32).into()),
-        (DType::I64, F32(a)) => Int((f32::from_bits(a) as i64).into()),
-        (DType::Index, F32(a)) => Int(f32::from_bits(a) as i128),
-        (DType::I32 | DType::I64 | DType::Index, Bool(a)) => Int(a.into()),
-        (DType::I32 | DType::I64 | DType::Index, Int(a)) => Int(dtype.wrap(a)),
-        (DType::F32, Bool(a)) => Const::from(f32::from(u8::from(a))),
-        (DType::F32, Int(a)) => Const::from(a as f32),
-        (DType::F32, F32(a)) => F32(a),
-    })
+    let to_int = |x: i128| Ok(Int(dtype.wrap(x)));
+    match (dtype, value) {
+        (DType::Void, _) => Err(AluError::Type),
+        (DType::Bool, Bool(a)) => Ok(Bool(a)),
+        (DType::Bool, Int(a)) => Ok(Bool(a != 0)),
+        (DType::Bool, a) => Ok(Bool(a.as_float() != Some(0.0))),
+        (dtype, Bool(a)) if dtype.is_int() => to_int(a.into()),
+        (dtype, Int(a)) if dtype.is_int() => to_int(a),
+        (dtype, a) if dtype.is_int() => {
+            let exact = a.as_float().ok_or(AluError::Type)? as i128;
+            let (lo, hi) = dtype.int_range().unwrap_or((i128::MIN, i128::MAX));
+            Ok(Int(exact.clamp(lo, hi)))
+        }
+        // What is of the dtype already keeps its bits.
+        (dtype, a) if a.fits(dtype) => Ok(a),
+        (DType::F64, Bool(a)) => Ok(Const::from(f64::from(u8::from(a)))),
+        (DType::F64, Int(a)) => Ok(Const::from(a as f64)),
+        (DType::F64, a) => a.as_float().map(Const::from).ok_or(AluError::Type),
+        (dtype, Bool(a)) => Ok(rounded(dtype, f32::from(u8::from(a)))),
+        (dtype, Int(a)) => Ok(rounded(dtype, a as f32)),
+        (dtype, a) => Ok(rounded(dtype, a.as_float().ok_or(AluError::Type)? as f32)),
+    }
 }

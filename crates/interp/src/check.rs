@@ -201,7 +201,7 @@ impl Checker<'_> {
                 (0..src.len()).try_for_each(|i| self.value(i, dtype))
             }
             Op::And | Op::Or => {
-                self.is(matches!(dtype, DType::Bool | DType::I32 | DType::I64))?;
+                self.is(dtype == DType::Bool || dtype.int_range().is_some())?;
                 (0..src.len()).try_for_each(|i| self.value(i, dtype))
             }
             Op::CmpLt | Op::CmpNe | Op::CmpEq => {

@@ -2,56 +2,108 @@
 
 use std::hint::black_box;
 
+use half::{bf16, f16};
 use uop::{Const, DType};
 
 /// The elements of one argument, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Data {
-    /// Of dtype `bool`.
-    Bool(Vec<bool>),
-    /// Of dtype `i32`.
-    I32(Vec<i32>),
-    /// Of dtype `i64`.
-    I64(Vec<i64>),
-    /// Of dtype `f32`.
-    F32(Vec<f32>),
+pub struct Data {
+    dtype: DType,
+    len: usize,
+    /// The bytes of the elements, and zeros up to the next multiple of 8.
+    words: Vec<u64>,
+}
+
+/// A Rust type whose values are those of a dtype.
+pub trait Element: Copy + Sized {
+    /// The dtype.
+    const DTYPE: DType;
+
+    /// The value as a constant.
+    fn to_const(self) -> Const;
+
+    /// The value of a constant of [`Element::DTYPE`]; `None` of any other.
+    fn from_const(value: Const) -> Option<Self>;
+}
+
+macro_rules! element {
+    ($($type:ty, $dtype:ident, $pattern:pat => $value:expr, $to:expr;)*) => { $(
+        impl Element for $type {
+            const DTYPE: DType = DType::$dtype;
+
+            fn to_const(self) -> Const {
+                $to(self)
+            }
+
+            fn from_const(value: Const) -> Option<$type> {
+                match value {
+                    $pattern => $value,
+                    _ => None,
+                }
+            }
+        }
+    )* };
+}
+
+element! {
+    bool, Bool, Const::Bool(value) => Some(value), Const::Bool;
+    i8, I8, Const::Int(value) => value.try_into().ok(), |x| Const::Int(i128::from(x));
+    i16, I16, Const::Int(value) => value.try_into().ok(), |x| Const::Int(i128::from(x));
+    i32, I32, Const::Int(value) => value.try_into().ok(), |x| Const::Int(i128::from(x));
+    i64, I64, Const::Int(value) => value.try_into().ok(), |x| Const::Int(i128::from(x));
+    u8, U8, Const::Int(value) => value.try_into().ok(), |x| Const::Int(i128::from(x));
+    u16, U16, Const::Int(value) => value.try_into().ok(), |x| Const::Int(i128::from(x));
+    u32, U32, Const::Int(value) => value.try_into().ok(), |x| Const::Int(i128::from(x));
+    u64, U64, Const::Int(value) => value.try_into().ok(), |x| Const::Int(i128::from(x));
+    f16, F16, Const::F16(bits) => Some(f16::from_bits(bits)), |x: f16| Const::F16(x.to_bits());
+    bf16, BF16, Const::BF16(bits) => Some(bf16::from_bits(bits)), |x: bf16| Const::BF16(x.to_bits());
+    f32, F32, Const::F32(bits) => Some(f32::from_bits(bits)), Const::from;
+    f64, F64, Const::F64(bits) => Some(f64::from_bits(bits)), Const::from;
 }
 
 impl Data {
     /// `len` zeros of `dtype`; `None` if `dtype` is never stored, or there is no memory for as many.
     pub fn zeros(dtype: DType, len: usize) -> Option<Data> {
-        match dtype {
-            DType::Bool => zeroed(len).map(Data::Bool),
-            DType::I32 => zeroed(len).map(Data::I32),
-            DType::I64 => zeroed(len).map(Data::I64),
-            DType::F32 => zeroed(len).map(Data::F32),
-            DType::Void | DType::Index => None,
+        let words = zeroed(len.checked_mul(dtype.size()?)?.div_ceil(8))?;
+        Some(Data { dtype, len, words })
+    }
+
+    /// These elements.
+    pub fn of<T: Element>(elements: Vec<T>) -> Data {
+        let data = Data::zeros(T::DTYPE, elements.len());
+        let mut data = data.expect("there is memory for as much as there is already");
+        for (i, element) in elements.into_iter().enumerate() {
+            data.set(i, element.to_const());
         }
+        data
     }
 
     /// The type of the elements.
     pub fn dtype(&self) -> DType {
-        match self {
-            Data::Bool(_) => DType::Bool,
-            Data::I32(_) => DType::I32,
-            Data::I64(_) => DType::I64,
-            Data::F32(_) => DType::F32,
-        }
+        self.dtype
     }
 
     /// The number of elements.
     pub fn len(&self) -> usize {
-        match self {
-            Data::Bool(data) => data.len(),
-            Data::I32(data) => data.len(),
-            Data::I64(data) => data.len(),
-            Data::F32(data) => data.len(),
-        }
+        self.len
     }
 
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
+    }
+
+    /// The elements as they lie in memory, aligned to 8 bytes, in the byte order of this machine; a
+    /// `bool` is 0 or 1.
+    pub fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len * self.size()]
+    }
+
+    /// The elements as they lie in memory, to be changed. Whoever writes a `bool` other than 0 or 1
+    /// finds `true`.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let bytes = self.len * self.size();
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..bytes]
     }
 
     /// The element at `position`.
@@ -60,11 +112,16 @@ impl Data {
     ///
     /// If there is none.
     pub fn get(&self, position: usize) -> Const {
-        match self {
-            Data::Bool(data) => Const::Bool(data[position]),
-            Data::I32(data) => Const::Int(data[position].into()),
-            Data::I64(data) => Const::Int(data[position].into()),
-            Data::F32(data) => Const::from(data[position]),
+        let size = self.size();
+        let bytes = &self.bytes()[position * size..][..size];
+        let mut word = [0; 8];
+        let start = if cfg!(target_endian = "big") { 8 - size } else { 0 };
+        word[start..][..size].copy_from_slice(bytes);
+        let bits = u64::from_ne_bytes(word);
+        match self.dtype {
+            DType::Bool => Const::Bool(bits != 0),
+            dtype if dtype.is_int() => Const::Int(dtype.wrap(bits.into())),
+            dtype => Const::float_bits(dtype, bits).expect("what is stored is bool, int or float"),
         }
     }
 
@@ -74,61 +131,54 @@ impl Data {
     ///
     /// If there is none, or `value` does not fit the dtype.
     pub fn set(&mut self, position: usize, value: Const) {
-        match (self, value) {
-            (Data::Bool(data), Const::Bool(value)) => data[position] = value,
-            (Data::I32(data), Const::Int(value)) => {
-                data[position] = i32::try_from(value).expect("the value fits the dtype");
-            }
-            (Data::I64(data), Const::Int(value)) => {
-                data[position] = i64::try_from(value).expect("the value fits the dtype");
-            }
-            (Data::F32(data), Const::F32(bits)) => data[position] = f32::from_bits(bits),
-            (data, value) => panic!("{value} is no {}", data.dtype()),
-        }
+        assert!(value.fits(self.dtype), "{value} is no {}", self.dtype);
+        let bits = match value {
+            Const::Bool(value) => value.into(),
+            Const::Int(value) => value as u64,
+            Const::F16(bits) | Const::BF16(bits) => bits.into(),
+            Const::F32(bits) => bits.into(),
+            Const::F64(bits) => bits,
+        };
+        let size = self.size();
+        let word = bits.to_ne_bytes();
+        let start = if cfg!(target_endian = "big") { 8 - size } else { 0 };
+        let element = &mut self.bytes_mut()[position * size..][..size];
+        element.copy_from_slice(&word[start..][..size]);
+    }
+
+    /// The elements as values of `T`; `None` if that is another dtype.
+    pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
+        (0..self.len)
+            .map(|i| T::from_const(self.get(i)).filter(|_| self.dtype == T::DTYPE))
+            .collect()
     }
 
     /// Whether both hold the same bits, all NaNs counting as one: how results are compared (S7).
     pub fn agrees(&self, other: &Data) -> bool {
-        match (self, other) {
-            (Data::F32(a), Data::F32(b)) => {
-                let same =
-                    |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
-                a.len() == b.len() && a.iter().zip(b).all(same)
-            }
-            _ => self == other,
-        }
+        let same = |i| {
+            let (a, b) = (self.get(i), other.get(i));
+            a == b || a.is_nan() && b.is_nan()
+        };
+        self == other
+            || self.dtype == other.dtype && self.len == other.len && (0..self.len).all(same)
+    }
+
+    fn size(&self) -> usize {
+        self.dtype.size().expect("what has no size has no data")
     }
 }
 
 /// `vec!` takes pages of zeros from the system, which cost nothing until they are used, but aborts
 /// where there are none: so this asks for the room first.
-fn zeroed<T: Clone + Default>(len: usize) -> Option<Vec<T>> {
-    let mut room = Vec::<T>::new();
+fn zeroed(len: usize) -> Option<Vec<u64>> {
+    let mut room = Vec::<u64>::new();
     room.try_reserve_exact(len).ok()?;
     drop(black_box(room));
-    Some(vec![T::default(); len])
+    Some(vec![0; len])
 }
 
-impl From<Vec<bool>> for Data {
-    fn from(data: Vec<bool>) -> Data {
-        Data::Bool(data)
-    }
-}
-
-impl From<Vec<i32>> for Data {
-    fn from(data: Vec<i32>) -> Data {
-        Data::I32(data)
-    }
-}
-
-impl From<Vec<i64>> for Data {
-    fn from(data: Vec<i64>) -> Data {
-        Data::I64(data)
-    }
-}
-
-impl From<Vec<f32>> for Data {
-    fn from(data: Vec<f32>) -> Data {
-        Data::F32(data)
+impl<T: Element> From<Vec<T>> for Data {
+    fn from(elements: Vec<T>) -> Data {
+        Data::of(elements)
     }
 }

@@ -29,7 +29,7 @@ mod shuffle;
 use uop::{Graph, Id};
 
 pub use alu::{AluError, alu};
-pub use data::Data;
+pub use data::{Data, Element};
 pub use error::{Error, ErrorKind, Point};
 
 /// What an access does whose gate is true and whose address is outside its buffer.

@@ -20,7 +20,8 @@ struct Step {
     constant: i128,
 }
 
-const DTYPES: [DType; 4] = [DType::Index, DType::I32, DType::I64, DType::Bool];
+const DTYPES: [DType; 7] =
+    [DType::Index, DType::I32, DType::I64, DType::Bool, DType::I8, DType::U8, DType::U64];
 const OPS: [Op; 14] = [
     Op::Const,
     Op::Neg,
@@ -145,7 +146,7 @@ fn as_int(value: Const) -> i128 {
     match value {
         Const::Bool(value) => value.into(),
         Const::Int(value) => value,
-        Const::F32(_) => unreachable!("there are no floats"),
+        _ => unreachable!("there are no floats"),
     }
 }
 

@@ -9,7 +9,7 @@
 use std::slice;
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::immediates::{Ieee32, Offset32};
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64, Offset32};
 use cranelift_codegen::ir::{
     self, AbiParam, AtomicRmwOp, Block, BlockArg, Function, InstBuilder, MemFlagsData, Signature,
     StackSlotData, StackSlotKind, Type, UserFuncName, types,
@@ -100,19 +100,32 @@ enum Close {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Bool,
-    Int,
+    Signed,
+    Unsigned,
     Float,
+    /// A float of 16 bits, as its bits: only moved, and converted from and to f32.
+    Half,
 }
 
 /// The machine type of a value, its kind, and the log2 of its size in bytes.
 fn machine(dtype: DType) -> Result<(Type, Kind, u32), JitErrorKind> {
-    match dtype {
-        DType::Bool => Ok((types::I8, Kind::Bool, 0)),
-        DType::I32 => Ok((types::I32, Kind::Int, 2)),
-        DType::I64 => Ok((types::I64, Kind::Int, 3)),
-        DType::F32 => Ok((types::F32, Kind::Float, 2)),
-        DType::Void | DType::Index => Err(JitErrorKind::Type(dtype)),
-    }
+    let kind = match dtype {
+        DType::Bool => Kind::Bool,
+        _ if dtype.is_half() => Kind::Half,
+        _ if dtype.is_float() => Kind::Float,
+        _ if dtype.is_unsigned() => Kind::Unsigned,
+        _ => Kind::Signed,
+    };
+    let (ty, log2_size) = match (dtype.size(), kind) {
+        (Some(1), _) => (types::I8, 0),
+        (Some(2), _) => (types::I16, 1),
+        (Some(4), Kind::Float) => (types::F32, 2),
+        (Some(4), _) => (types::I32, 2),
+        (Some(8), Kind::Float) => (types::F64, 3),
+        (Some(8), _) => (types::I64, 3),
+        _ => return Err(JitErrorKind::Type(dtype)),
+    };
+    Ok((ty, kind, log2_size))
 }
 
 /// `Err` unless `holds`, the invariant named `what`.
@@ -221,7 +234,8 @@ impl<'p> Translator<'p, '_> {
             Stmt::For { var, lo, hi, body } => {
                 let ((lo, dtype), (hi, hi_dtype)) = (self.value(*lo)?, self.value(*hi)?);
                 let (ty, kind, _) = machine(dtype)?;
-                require(kind == Kind::Int && dtype == hi_dtype, "a loop bound of another type")?;
+                let sized = dtype.is_index() && kind == Kind::Signed;
+                require(sized && dtype == hi_dtype, "a loop bound of another type")?;
                 // Guard, then test at the bottom: one branch per iteration, and twice as fast.
                 let (header, exit) = (self.builder.create_block(), self.builder.create_block());
                 let any = self.builder.ins().icmp(IntCC::SignedLessThan, lo, hi);
@@ -271,11 +285,15 @@ impl<'p> Translator<'p, '_> {
                 Ok(match *value {
                     Const::Bool(bool) => self.builder.ins().iconst(ty, i64::from(bool)),
                     // The bits beyond the type are 0 in an immediate.
-                    Const::Int(int) if ty == types::I32 => {
-                        self.builder.ins().iconst(ty, i64::from(int as u32))
+                    Const::Int(int) => {
+                        let bits = int as u64 & (u64::MAX >> (64 - ty.bits()));
+                        self.builder.ins().iconst(ty, bits as i64)
                     }
-                    Const::Int(int) => self.builder.ins().iconst(ty, int as i64),
+                    Const::F16(bits) | Const::BF16(bits) => {
+                        self.builder.ins().iconst(ty, i64::from(bits))
+                    }
                     Const::F32(bits) => self.builder.ins().f32const(Ieee32::with_bits(bits)),
+                    Const::F64(bits) => self.builder.ins().f64const(Ieee64::with_bits(bits)),
                 })
             }
             Expr::Launch(index) => {
@@ -330,41 +348,45 @@ impl<'p> Translator<'p, '_> {
             return Err(unsupported());
         };
 
+        use Kind::{Bool, Float, Half, Signed, Unsigned};
         let (_, kind, _) = machine(operand)?;
         let ins = self.builder.ins();
         Ok(match (op, kind) {
-            (Op::Neg, Kind::Int) => ins.ineg(x[0]),
-            (Op::Neg, Kind::Float) => ins.fneg(x[0]),
-            (Op::Add, Kind::Int) => ins.iadd(x[0], x[1]),
-            (Op::Add, Kind::Float) => ins.fadd(x[0], x[1]),
-            (Op::Sub, Kind::Int) => ins.isub(x[0], x[1]),
-            (Op::Sub, Kind::Float) => ins.fsub(x[0], x[1]),
-            (Op::Mul, Kind::Int) => ins.imul(x[0], x[1]),
-            (Op::Mul, Kind::Float) => ins.fmul(x[0], x[1]),
-            (Op::Max, Kind::Int) => ins.smax(x[0], x[1]),
-            (Op::Max, Kind::Float) => {
+            (Op::Cast, _) => self.cast(x[0], operand, to)?,
+            (Op::Where, Float) => self.select_float(x[0], x[1], x[2]),
+            (Op::Where, _) => ins.select(x[0], x[1], x[2]),
+            (Op::Neg, Signed | Unsigned) => ins.ineg(x[0]),
+            (Op::Neg, Float) => ins.fneg(x[0]),
+            (Op::Add, Signed | Unsigned) => ins.iadd(x[0], x[1]),
+            (Op::Add, Float) => ins.fadd(x[0], x[1]),
+            (Op::Sub, Signed | Unsigned) => ins.isub(x[0], x[1]),
+            (Op::Sub, Float) => ins.fsub(x[0], x[1]),
+            (Op::Mul, Signed | Unsigned) => ins.imul(x[0], x[1]),
+            (Op::Mul, Float) => ins.fmul(x[0], x[1]),
+            (Op::Max, Signed) => ins.smax(x[0], x[1]),
+            (Op::Max, Unsigned) => ins.umax(x[0], x[1]),
+            (Op::Max, Float) => {
                 let first = ins.fcmp(FloatCC::LessThan, x[1], x[0]);
                 self.select_float(first, x[0], x[1])
             }
-            (Op::Min, Kind::Int) => ins.smin(x[0], x[1]),
-            (Op::Min, Kind::Float) => {
+            (Op::Min, Signed) => ins.smin(x[0], x[1]),
+            (Op::Min, Unsigned) => ins.umin(x[0], x[1]),
+            (Op::Min, Float) => {
                 let first = ins.fcmp(FloatCC::LessThan, x[0], x[1]);
                 self.select_float(first, x[0], x[1])
             }
-            (Op::And, Kind::Bool | Kind::Int) => ins.band(x[0], x[1]),
-            (Op::Or, Kind::Bool | Kind::Int) => ins.bor(x[0], x[1]),
-            (Op::CmpLt, Kind::Bool) => ins.icmp(IntCC::UnsignedLessThan, x[0], x[1]),
-            (Op::CmpLt, Kind::Int) => ins.icmp(IntCC::SignedLessThan, x[0], x[1]),
-            (Op::CmpLt, Kind::Float) => ins.fcmp(FloatCC::LessThan, x[0], x[1]),
-            (Op::CmpNe, Kind::Bool | Kind::Int) => ins.icmp(IntCC::NotEqual, x[0], x[1]),
-            (Op::CmpNe, Kind::Float) => ins.fcmp(FloatCC::NotEqual, x[0], x[1]),
-            (Op::CmpEq, Kind::Bool | Kind::Int) => ins.icmp(IntCC::Equal, x[0], x[1]),
-            (Op::CmpEq, Kind::Float) => ins.fcmp(FloatCC::Equal, x[0], x[1]),
-            (Op::Where, Kind::Bool | Kind::Int) => ins.select(x[0], x[1], x[2]),
-            (Op::Where, Kind::Float) => self.select_float(x[0], x[1], x[2]),
-            (Op::Cast, _) => self.cast(x[0], operand, to)?,
-            (Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min, Kind::Bool)
-            | (Op::And | Op::Or, Kind::Float)
+            (Op::And, Bool | Signed | Unsigned) => ins.band(x[0], x[1]),
+            (Op::Or, Bool | Signed | Unsigned) => ins.bor(x[0], x[1]),
+            (Op::CmpLt, Bool | Unsigned) => ins.icmp(IntCC::UnsignedLessThan, x[0], x[1]),
+            (Op::CmpLt, Signed) => ins.icmp(IntCC::SignedLessThan, x[0], x[1]),
+            (Op::CmpLt, Float) => ins.fcmp(FloatCC::LessThan, x[0], x[1]),
+            (Op::CmpNe, Bool | Signed | Unsigned) => ins.icmp(IntCC::NotEqual, x[0], x[1]),
+            (Op::CmpNe, Float) => ins.fcmp(FloatCC::NotEqual, x[0], x[1]),
+            (Op::CmpEq, Bool | Signed | Unsigned) => ins.icmp(IntCC::Equal, x[0], x[1]),
+            (Op::CmpEq, Float) => ins.fcmp(FloatCC::Equal, x[0], x[1]),
+            (Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min, Bool | Half)
+            | (Op::And | Op::Or, Float | Half)
+            | (Op::CmpLt | Op::CmpNe | Op::CmpEq, Half)
             | (
                 // None of these is arithmetic.
                 Op::Param
@@ -387,32 +409,131 @@ impl<'p> Translator<'p, '_> {
     }
 
     fn cast(&mut self, x: ir::Value, from: DType, to: DType) -> Result<ir::Value, JitErrorKind> {
+        use Kind::{Bool, Float, Half, Signed, Unsigned};
         let ((from_ty, from_kind, _), (ty, kind, _)) = (machine(from)?, machine(to)?);
         let ins = self.builder.ins();
         Ok(match (from_kind, kind) {
-            (Kind::Bool, Kind::Bool) | (Kind::Float, Kind::Float) => x,
-            (Kind::Bool, Kind::Int) => ins.uextend(ty, x),
-            (Kind::Bool, Kind::Float) => {
-                let int = ins.uextend(types::I32, x);
-                self.builder.ins().fcvt_from_sint(ty, int)
+            _ if from == to => x,
+            (Half, Float) if to == DType::F32 => self.widen(x, from),
+            (Float, Half) if from == DType::F32 => self.narrow(x, to),
+            (Half, _) | (_, Half) => {
+                return Err(JitErrorKind::Alu { op: Op::Cast, from: vec![from], to });
             }
-            (Kind::Int, Kind::Bool) => {
+            (Float, Float) if ty == types::F64 => ins.fpromote(ty, x),
+            (Float, Float) => ins.fdemote(ty, x),
+            (Signed | Unsigned, Bool) => {
                 let zero = ins.iconst(from_ty, 0);
                 self.builder.ins().icmp(IntCC::NotEqual, x, zero)
             }
-            (Kind::Int, Kind::Int) if from_ty.bits() < ty.bits() => ins.sextend(ty, x),
-            (Kind::Int, Kind::Int) if from_ty.bits() > ty.bits() => ins.ireduce(ty, x),
-            (Kind::Int, Kind::Int) => x,
-            (Kind::Int, Kind::Float) => ins.fcvt_from_sint(ty, x),
-            (Kind::Float, Kind::Bool) => {
-                let zero = ins.f32const(Ieee32::with_bits(0));
+            (Float, Bool) => {
+                let zero = self.float_zero(from_ty);
                 self.builder.ins().fcmp(FloatCC::NotEqual, x, zero)
             }
-            (Kind::Float, Kind::Int) => ins.fcvt_to_sint_sat(ty, x),
+            (_, Bool | Signed | Unsigned) if from_kind != Float => {
+                if from_ty.bits() > ty.bits() {
+                    ins.ireduce(ty, x)
+                } else if from_ty.bits() == ty.bits() {
+                    x
+                } else if from_kind == Signed {
+                    ins.sextend(ty, x)
+                } else {
+                    ins.uextend(ty, x)
+                }
+            }
+            (Signed, _) if from_ty.bits() >= 32 => ins.fcvt_from_sint(ty, x),
+            (Unsigned, _) if from_ty.bits() == 64 => ins.fcvt_from_uint(ty, x),
+            // Every smaller integer is one of 64 bits.
+            (Bool | Signed | Unsigned, _) => {
+                let wide = self.cast(x, from, DType::I64)?;
+                self.builder.ins().fcvt_from_sint(ty, wide)
+            }
+            (Float, _) if to == DType::U64 => ins.fcvt_to_uint_sat(ty, x),
+            (Float, _) if to.is_index() => ins.fcvt_to_sint_sat(ty, x),
+            // Of 64 bits first, and then moved into the range.
+            (Float, _) => {
+                let (lo, hi) = to.int_range().unwrap_or_default();
+                let wide = ins.fcvt_to_sint_sat(types::I64, x);
+                let lo = self.builder.ins().iconst(types::I64, lo as i64);
+                let hi = self.builder.ins().iconst(types::I64, hi as i64);
+                let above = self.builder.ins().smax(wide, lo);
+                let within = self.builder.ins().smin(above, hi);
+                self.builder.ins().ireduce(ty, within)
+            }
         })
     }
 
-    /// `cond ? x : y` of f32 values, by way of their bits: `select` on floats is a branch.
+    /// The f32 of the same value as a float of 16 bits.
+    fn widen(&mut self, half: ir::Value, from: DType) -> ir::Value {
+        let bits = self.builder.ins().uextend(types::I32, half);
+        if from == DType::BF16 {
+            let bits = self.builder.ins().ishl_imm_u(bits, 16);
+            return self.float(bits);
+        }
+        let sign = self.builder.ins().band_imm_u(bits, 0x8000);
+        let sign = self.builder.ins().ishl_imm_u(sign, 16);
+        let size = self.builder.ins().band_imm_u(bits, 0x7fff);
+        let rest = self.builder.ins().ishl_imm_u(size, 13);
+        // A float whose exponent and mantissa are the half's is too small by 2^112, the difference
+        // of the two exponent biases. That keeps infinities and NaNs from being any.
+        let small = self.float(rest);
+        let scale = self.builder.ins().f32const(Ieee32::with_bits(0x7780_0000));
+        let scaled = self.builder.ins().fmul(small, scale);
+        let finite = self.bits(scaled);
+        let other = self.builder.ins().bor_imm_u(rest, 0x7f80_0000);
+        let is_finite = self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, 0x7c00);
+        let bits = self.builder.ins().select(is_finite, finite, other);
+        let bits = self.builder.ins().bor(bits, sign);
+        self.float(bits)
+    }
+
+    /// The float of 16 bits nearest to an f32, ties to even.
+    fn narrow(&mut self, float: ir::Value, to: DType) -> ir::Value {
+        let bits = self.bits(float);
+        let half = if to == DType::BF16 {
+            // Half of the last bit that stays, less one if that bit is even.
+            let odd = self.builder.ins().ushr_imm_u(bits, 16);
+            let odd = self.builder.ins().band_imm_u(odd, 1);
+            let up = self.builder.ins().iadd_imm_u(odd, 0x7fff);
+            let near = self.builder.ins().iadd(bits, up);
+            let nan = self.builder.ins().bor_imm_u(bits, 0x40_0000);
+            let is_nan = self.builder.ins().fcmp(FloatCC::NotEqual, float, float);
+            let bits = self.builder.ins().select(is_nan, nan, near);
+            self.builder.ins().ushr_imm_u(bits, 16)
+        } else {
+            let sign = self.builder.ins().ushr_imm_u(bits, 16);
+            let sign = self.builder.ins().band_imm_u(sign, 0x8000);
+            let size = self.builder.ins().band_imm_u(bits, 0x7fff_ffff);
+            let odd = self.builder.ins().ushr_imm_u(size, 13);
+            let odd = self.builder.ins().band_imm_u(odd, 1);
+            let near = self.builder.ins().iadd(size, odd);
+            // The other exponent bias, and half of the last bit that stays, less one.
+            let rebias = self.builder.ins().iconst(types::I32, 0xc800_0fff);
+            let near = self.builder.ins().iadd(near, rebias);
+            let normal = self.builder.ins().ushr_imm_u(near, 13);
+            // Below the least normal half: the last bit of 0.5 has the weight of the least half,
+            // so that the sum rounds.
+            let tiny = self.float(size);
+            let one_half = self.builder.ins().f32const(Ieee32::with_bits(0x3f00_0000));
+            let sum = self.builder.ins().fadd(tiny, one_half);
+            let sum = self.bits(sum);
+            let minus = self.builder.ins().iconst(types::I32, 0xc100_0000);
+            let subnormal = self.builder.ins().iadd(sum, minus);
+            let is_tiny = self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, 0x3880_0000);
+            let finite = self.builder.ins().select(is_tiny, subnormal, normal);
+            let nan = self.builder.ins().iconst(types::I32, 0x7e00);
+            let infinity = self.builder.ins().iconst(types::I32, 0x7c00);
+            let is_nan =
+                self.builder.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, size, 0x7f80_0000);
+            let other = self.builder.ins().select(is_nan, nan, infinity);
+            let is_finite =
+                self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, 0x4780_0000);
+            let half = self.builder.ins().select(is_finite, finite, other);
+            self.builder.ins().bor(half, sign)
+        };
+        self.builder.ins().ireduce(types::I16, half)
+    }
+
+    /// `cond ? x : y` of floats, by way of their bits: `select` on floats is a branch.
     fn select_float(&mut self, cond: ir::Value, x: ir::Value, y: ir::Value) -> ir::Value {
         let [x, y] = [x, y].map(|float| self.bits(float));
         let bits = self.builder.ins().select(cond, x, y);
@@ -426,18 +547,19 @@ impl<'p> Translator<'p, '_> {
         pointer: ir::Value,
         value: ir::Value,
     ) -> Result<(), JitErrorKind> {
-        let (ty, kind, _) = machine(dtype)?;
+        let (ty, kind, log2_size) = machine(dtype)?;
         match (op, kind) {
-            (AtomicOp::Add, Kind::Int) => {
+            (AtomicOp::Add, Kind::Signed | Kind::Unsigned) if log2_size >= 2 => {
                 let ins = self.builder.ins();
                 ins.atomic_rmw(ty, MEMORY, AtomicRmwOp::Add, pointer, value);
                 Ok(())
             }
             (AtomicOp::Add, Kind::Float) => {
+                let ty = ty.as_int();
                 let (retry, done) = (self.builder.create_block(), self.builder.create_block());
-                let old = self.builder.append_block_param(retry, types::I32);
+                let old = self.builder.append_block_param(retry, ty);
                 let ins = self.builder.ins();
-                let first = ins.atomic_load(types::I32, MEMORY, pointer);
+                let first = ins.atomic_load(ty, MEMORY, pointer);
                 self.builder.ins().jump(retry, &[BlockArg::Value(first)]);
                 self.builder.switch_to_block(retry);
                 let float = self.float(old);
@@ -452,7 +574,7 @@ impl<'p> Translator<'p, '_> {
                 self.builder.switch_to_block(done);
                 Ok(())
             }
-            (AtomicOp::Add, Kind::Bool) => Err(JitErrorKind::Atomic { op, dtype }),
+            (AtomicOp::Add, _) => Err(JitErrorKind::Atomic { op, dtype }),
         }
     }
 
@@ -464,7 +586,7 @@ impl<'p> Translator<'p, '_> {
             Storage::Register(number) => self.registers[number],
         };
         let (offset, dtype) = self.value(address.offset)?;
-        require(dtype.is_int(), "an offset that is no integer")?;
+        require(dtype.is_index(), "an offset that is no integer")?;
         let offset = self.cast(offset, dtype, DType::I64)?;
         let (_, _, log2_size) = machine(element)?;
         let log2_size = self.builder.ins().iconst(types::I64, i64::from(log2_size));
@@ -518,13 +640,23 @@ impl<'p> Translator<'p, '_> {
         self.builder.ins().iadd(x, one)
     }
 
+    /// The bits of a float.
     fn bits(&mut self, float: ir::Value) -> ir::Value {
-        let flags = MemFlagsData::new();
-        self.builder.ins().bitcast(types::I32, flags, float)
+        let ty = self.builder.func.dfg.value_type(float).as_int();
+        self.builder.ins().bitcast(ty, MemFlagsData::new(), float)
     }
 
+    /// The float with these bits.
     fn float(&mut self, bits: ir::Value) -> ir::Value {
-        let flags = MemFlagsData::new();
-        self.builder.ins().bitcast(types::F32, flags, bits)
+        let wide = self.builder.func.dfg.value_type(bits) == types::I64;
+        let ty = if wide { types::F64 } else { types::F32 };
+        self.builder.ins().bitcast(ty, MemFlagsData::new(), bits)
+    }
+
+    fn float_zero(&mut self, ty: Type) -> ir::Value {
+        match ty {
+            types::F64 => self.builder.ins().f64const(Ieee64::with_bits(0)),
+            _ => self.builder.ins().f32const(Ieee32::with_bits(0)),
+        }
     }
 }

@@ -32,6 +32,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "flatten-addresses", run: flatten_addresses, after: Phase::Lowered },
     Pass { name: "simplify-again", run: simplify, after: Phase::Lowered },
     Pass { name: "size-indices", run: size_indices, after: Phase::Lowered },
+    Pass { name: "widen-halves", run: widen_halves, after: Phase::Lowered },
 ];
 
 /// Lowers the verified kernel `sink` for a target with `caps`.

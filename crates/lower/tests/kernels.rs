@@ -13,7 +13,7 @@ use uop::{Kernel, KernelGraph, Val};
 
 fn tokens(n: usize, vocab: i32) -> Data {
     let edges = [i32::MIN, -1, 0, vocab - 1, vocab, i32::MAX, 1];
-    Data::I32((0..n).map(|i| edges[i % edges.len()]).collect())
+    Data::of::<i32>((0..n).map(|i| edges[i % edges.len()]).collect())
 }
 
 /// Runs `case` with each combination of sizes and options.
@@ -40,7 +40,7 @@ fn embedding() {
         let (tokens_, dim_, vocab_) = (n as i64, dim as i64, vocab as i64);
         let kernel = Embedding { axes, out_of_range, ..Embedding::new(tokens_, dim_, vocab_) };
         let weight = Random(1).floats(vocab * dim, 1000);
-        let inputs = [Data::F32(vec![-1.0; n * dim]), weight, tokens(n, vocab as i32)];
+        let inputs = [Data::of::<f32>(vec![-1.0; n * dim]), weight, tokens(n, vocab as i32)];
         check(&kernel.build().unwrap(), &inputs);
     });
 }
@@ -52,7 +52,7 @@ fn embedding_bwd() {
         let kernel =
             EmbeddingBwd { axes, out_of_range, ..EmbeddingBwd::new(tokens_, dim_, vocab_) };
         let grad = Random(2).floats(n * dim, 1000);
-        let inputs = [Data::F32(vec![0.0; vocab * dim]), grad, tokens(n, vocab as i32)];
+        let inputs = [Data::of::<f32>(vec![0.0; vocab * dim]), grad, tokens(n, vocab as i32)];
         check(&kernel.build().unwrap(), &inputs);
     });
 }
@@ -62,10 +62,10 @@ fn zero() {
     for (dtype, n) in [(F32, 5), (I32, 1), (I64, 0), (Bool, 3)] {
         let kernel = kernels::zero(n as i64, dtype).unwrap();
         let input = match dtype {
-            F32 => Data::F32(vec![f32::NAN; n]),
-            I32 => Data::I32(vec![7; n]),
-            I64 => Data::I64(vec![-7; n]),
-            _ => Data::Bool(vec![true; n]),
+            F32 => Data::of::<f32>(vec![f32::NAN; n]),
+            I32 => Data::of::<i32>(vec![7; n]),
+            I64 => Data::of::<i64>(vec![-7; n]),
+            _ => Data::of::<bool>(vec![true; n]),
         };
         assert_eq!(check(&kernel, &[input]), [Data::zeros(dtype, n).unwrap()]);
     }
@@ -102,11 +102,11 @@ fn histogram(n: i64, bins: i64) -> KernelGraph {
 /// Data that leaves the buffer is guarded: it counts nowhere.
 #[test]
 fn unguarded_histogram() {
-    let x = Data::I32(vec![0, 4, 4, -1, 5, i32::MAX, i32::MIN, 2]);
-    let result = check(&histogram(8, 5), &[Data::I32(vec![0; 5]), x]);
-    assert_eq!(result[0], Data::I32(vec![1, 0, 1, 0, 2]));
-    check(&histogram(0, 5), &[Data::I32(vec![9; 5]), Data::I32(vec![])]);
-    check(&histogram(2, 0), &[Data::I32(vec![]), Data::I32(vec![0, 1])]);
+    let x = Data::of::<i32>(vec![0, 4, 4, -1, 5, i32::MAX, i32::MIN, 2]);
+    let result = check(&histogram(8, 5), &[Data::of::<i32>(vec![0; 5]), x]);
+    assert_eq!(result[0], Data::of::<i32>(vec![1, 0, 1, 0, 2]));
+    check(&histogram(0, 5), &[Data::of::<i32>(vec![9; 5]), Data::of::<i32>(vec![])]);
+    check(&histogram(2, 0), &[Data::of::<i32>(vec![]), Data::of::<i32>(vec![0, 1])]);
 }
 
 /// A load of i64 keys whose exact arithmetic leaves 32 bits.
@@ -123,8 +123,8 @@ fn wide_indices() {
     let row = (far - (1i64 << 33)).clip(0, 9).min(3);
     let value = table.at(row).load() + far.cast(I64) + far.cast(I32).cast(I64);
     let kernel = out.at(i).store(value).end(i).sink("wide").unwrap();
-    let keys = Data::I64(vec![i64::MIN, i64::MAX, 1, 0]);
-    check(&kernel, &[Data::I64(vec![0; 4]), Data::I64(vec![10, 20, 30, 40]), keys]);
+    let keys = Data::of::<i64>(vec![i64::MIN, i64::MAX, 1, 0]);
+    check(&kernel, &[Data::of::<i64>(vec![0; 4]), Data::of::<i64>(vec![10, 20, 30, 40]), keys]);
 }
 
 /// Buffers whose axes are long, of which little is used.
@@ -137,7 +137,7 @@ fn far_elements_of_an_empty_buffer() {
     let gate = i.lt(0);
     let value = big.at([i * (1i64 << 18), i, i]).load_if(gate);
     let kernel = out.at(i).store(value).end(i).sink("far").unwrap();
-    check(&kernel, &[Data::F32(vec![1.0; 3]), Data::F32(vec![])]);
+    check(&kernel, &[Data::of::<f32>(vec![1.0; 3]), Data::of::<f32>(vec![])]);
 }
 
 /// `out[i] = Σ x[i, k]` in a register, with the accumulator's order as edges.
@@ -159,7 +159,7 @@ fn accumulators() {
     for kind in [Global, Local, Loop] {
         for (rows, columns) in [(1, 1), (3, 5), (0, 2), (4, 0)] {
             let x = Random(3).floats((rows * columns) as usize, 1 << 22);
-            check(&row_sums(rows, columns, kind), &[Data::F32(vec![9.0; rows as usize]), x]);
+            check(&row_sums(rows, columns, kind), &[Data::of::<f32>(vec![9.0; rows as usize]), x]);
         }
     }
 }
@@ -179,8 +179,8 @@ fn ragged_rows() {
     let step = inside.at(0).store(inside.at(0).load() * 3.0 + x.at([i, c]).load());
     let sum = acc.after(step.end(c)).at(0).load();
     let kernel = out.at(i).store(sum).end(i).sink("ragged").unwrap();
-    let lengths = Data::I32(vec![0, 3, -2, 5]);
-    check(&kernel, &[Data::F32(vec![0.0; 4]), Random(4).floats(12, 50), lengths]);
+    let lengths = Data::of::<i32>(vec![0, 3, -2, 5]);
+    check(&kernel, &[Data::of::<f32>(vec![0.0; 4]), Random(4).floats(12, 50), lengths]);
 }
 
 /// A ping-pong through memory: each turn of a serial loop reads what the one before has written.
@@ -191,8 +191,8 @@ fn serial_scan() {
     let i = k.range(7, Loop);
     let (a, b) = (x.after(i).at(i).load(), x.after(i).at(i + 1));
     let kernel = b.store(a + b.load()).end(i).sink("scan").unwrap();
-    let result = check(&kernel, &[Data::I32(vec![1, 2, 3, 4, 5, 6, 7, i32::MAX])]);
-    assert_eq!(result[0], Data::I32(vec![1, 3, 6, 10, 15, 21, 28, i32::MIN + 27]));
+    let result = check(&kernel, &[Data::of::<i32>(vec![1, 2, 3, 4, 5, 6, 7, i32::MAX])]);
+    assert_eq!(result[0], Data::of::<i32>(vec![1, 3, 6, 10, 15, 21, 28, i32::MIN + 27]));
 }
 
 /// One range that two ENDs close: each has instances of its own.
@@ -208,7 +208,7 @@ fn shared_range() {
             let first = a.at(i).store(value).end(i);
             let second = b.at(i).store(value + i.cast(I32)).end(i);
             let kernel = k.group([first, second]).sink("shared").unwrap();
-            let zeros = Data::I32(vec![0; n as usize]);
+            let zeros = Data::of::<i32>(vec![0; n as usize]);
             check(&kernel, &[zeros.clone(), zeros, Random(5).ints(n as usize, -9, 9)]);
         }
     }
@@ -222,7 +222,10 @@ fn shared_serial_range_with_an_edge() {
     let i = k.range(5, Loop);
     let first = a.at(i).store(i.cast(I32) * 7).end(i);
     let second = b.at(i).store(a.after(first).at(-i + 4).load()).end(i);
-    check(&second.sink("flip").unwrap(), &[Data::I32(vec![0; 5]), Data::I32(vec![0; 5])]);
+    check(
+        &second.sink("flip").unwrap(),
+        &[Data::of::<i32>(vec![0; 5]), Data::of::<i32>(vec![0; 5])],
+    );
 }
 
 #[test]
@@ -237,12 +240,12 @@ fn where_gates_loads() {
     let result = check(
         &kernel,
         &[
-            Data::F32(vec![0.0; 6]),
-            Data::F32(vec![1.0, f32::NAN, -0.0, 4.0]),
-            Data::F32(vec![5.0, 6.0]),
+            Data::of::<f32>(vec![0.0; 6]),
+            Data::of::<f32>(vec![1.0, f32::NAN, -0.0, 4.0]),
+            Data::of::<f32>(vec![5.0, 6.0]),
         ],
     );
-    assert!(result[0].agrees(&Data::F32(vec![1.0, f32::NAN, -0.0, 4.0, 5.0, 6.0])));
+    assert!(result[0].agrees(&Data::of::<f32>(vec![1.0, f32::NAN, -0.0, 4.0, 5.0, 6.0])));
 }
 
 /// A WHERE inside a loop must not move the load that it chooses into that loop.
@@ -254,14 +257,14 @@ fn where_does_not_repeat_a_load() {
     let before = x.at(0).load();
     let value = i.lt(2).where_(before, 100);
     let kernel = x.after(i).at(0).store(value + 1).end(i).sink("once").unwrap();
-    let result = check(&kernel, &[Data::I32(vec![5, 0])]);
-    assert_eq!(result[0], Data::I32(vec![101, 0]));
+    let result = check(&kernel, &[Data::of::<i32>(vec![5, 0])]);
+    assert_eq!(result[0], Data::of::<i32>(vec![101, 0]));
     let k = Kernel::new();
     let x = k.param_mut("x", I32, 2);
     let i = k.range(3, Loop);
     let value = i.lt(3).where_(x.at(0).load(), 100) + i.cast(I32);
     let kernel = x.after(i).at(0).store(value).end(i).sink("once").unwrap();
-    assert_eq!(check(&kernel, &[Data::I32(vec![5, 0])])[0], Data::I32(vec![7, 0]));
+    assert_eq!(check(&kernel, &[Data::of::<i32>(vec![5, 0])])[0], Data::of::<i32>(vec![7, 0]));
 }
 
 #[test]
@@ -272,8 +275,8 @@ fn views() {
     let (a, b) = (k.range(6, Global), k.range(4, Local));
     let value = x.flatten().reshape([3, 8]).reshape([6, 4]).at([a, b]).load();
     let kernel = out.reshape([6, 4]).at([a, b]).store(value).end([a, b]).sink("views").unwrap();
-    let x = Data::I32((0..24).collect());
-    assert_eq!(check(&kernel, &[Data::I32(vec![0; 24]), x.clone()])[0], x);
+    let x = Data::of::<i32>((0..24).collect());
+    assert_eq!(check(&kernel, &[Data::of::<i32>(vec![0; 24]), x.clone()])[0], x);
 }
 
 const NO_AXES: [i64; 0] = [];
@@ -284,12 +287,12 @@ fn serial_kernels() {
     let k = Kernel::new();
     let out = k.param_mut("out", I64, NO_AXES);
     let kernel = out.at(NO_AXES).store(i64::MIN).sink("scalar").unwrap();
-    check(&kernel, &[Data::I64(vec![1])]);
+    check(&kernel, &[Data::of::<i64>(vec![1])]);
     let k = Kernel::new();
     let out = k.param_mut("out", I32, [3, 2]);
     let (i, j) = (k.range(3, Loop), k.range(2, Loop));
     let kernel = out.at([i, j]).store((i * 2 + j).cast(I32)).end([i, j]).sink("iota").unwrap();
-    check(&kernel, &[Data::I32(vec![0; 6])]);
+    check(&kernel, &[Data::of::<i32>(vec![0; 6])]);
 }
 
 /// Global nests beside each other, one of them perhaps empty.
@@ -304,9 +307,9 @@ fn sibling_nests() {
             let first = a.at(i).store(i.cast(I32) + 1).end(i);
             let second = k.group([b.at(j).store(2), count.at(j * 0).atomic_add(1)]).end(j);
             let kernel = k.group([first, second]).sink("siblings").unwrap();
-            let zeros = |n: i64| Data::I32(vec![0; n as usize]);
+            let zeros = |n: i64| Data::of::<i32>(vec![0; n as usize]);
             let result = check(&kernel, &[zeros(n), zeros(m), zeros(1)]);
-            assert_eq!(result[2], Data::I32(vec![m as i32]));
+            assert_eq!(result[2], Data::of::<i32>(vec![m as i32]));
         }
     }
 }
@@ -328,9 +331,9 @@ fn effects_without_a_range() {
             let loops = counts.after(c).at(2).atomic_add(1).end(c);
             let rows = k.group([cells, per_row]).end(i);
             let kernel = k.group([rows, once, loops]).sink("partial").unwrap();
-            let zeros = |n: i64| Data::I32(vec![0; n as usize]);
+            let zeros = |n: i64| Data::of::<i32>(vec![0; n as usize]);
             let result = check(&kernel, &[zeros(n * m), zeros(3)]);
-            assert_eq!(result[1], Data::I32(vec![n as i32, 1, serial]));
+            assert_eq!(result[1], Data::of::<i32>(vec![n as i32, 1, serial]));
         }
     }
 }
@@ -347,9 +350,9 @@ fn group_effect_in_a_loop() {
         let read = a.after([i, c]).at([i, c, k.int(0)]).load();
         let all = a.at([i, c, j + 1]).store(read + 1);
         let kernel = k.group([once, all]).end([i, j, c]).sink("group").unwrap();
-        let zeros = |n: i64| Data::I32(vec![0; n as usize]);
+        let zeros = |n: i64| Data::of::<i32>(vec![0; n as usize]);
         let result = check(&kernel, &[zeros(n * 3 * (m + 1)), zeros(n * 3)]);
-        assert_eq!(result[1], Data::I32(vec![1; 3 * n as usize]));
+        assert_eq!(result[1], Data::of::<i32>(vec![1; 3 * n as usize]));
     }
 }
 
@@ -363,8 +366,8 @@ fn constant_addresses() {
             let (i, j) = (k.range(n, kind), k.range(3, kind));
             let add = count.at(i * 0 + j * 0).atomic_add(2);
             let kernel = add.end([i, j]).sink("count").unwrap();
-            let result = check(&kernel, &[Data::I32(vec![0, 0])]);
-            assert_eq!(result[0], Data::I32(vec![6 * n, 0]));
+            let result = check(&kernel, &[Data::of::<i32>(vec![0, 0])]);
+            assert_eq!(result[0], Data::of::<i32>(vec![6 * n, 0]));
         }
     }
 }
@@ -393,8 +396,8 @@ fn equal_effects_stay_apart() {
         let i = if want[1] == 0 { i } else { x.at(i).load().cast(Index) };
         let range = if want[1] == 0 { i } else { k.range_at(0, 3, Loop) };
         let kernel = k.group(build(&k, count, i)).end(range).sink("twice").unwrap();
-        let result = check(&kernel, &[Data::I32(vec![0, 0]), Data::I32(vec![0, 1, 2])]);
-        assert_eq!(result[0], Data::I32(want.to_vec()));
+        let result = check(&kernel, &[Data::of::<i32>(vec![0, 0]), Data::of::<i32>(vec![0, 1, 2])]);
+        assert_eq!(result[0], Data::of::<i32>(want.to_vec()));
     }
 }
 
@@ -406,7 +409,7 @@ fn equal_effects_with_and_without_a_unit_range() {
     let i = k.range(1, Global);
     let first = count.at(i).atomic_add(1).end(i);
     let kernel = k.group([first, count.at(0).atomic_add(1)]).sink("twice").unwrap();
-    assert_eq!(check(&kernel, &[Data::I32(vec![0])])[0], Data::I32(vec![2]));
+    assert_eq!(check(&kernel, &[Data::of::<i32>(vec![0])])[0], Data::of::<i32>(vec![2]));
 }
 
 /// AFTER on an address instead of the buffer.
@@ -420,7 +423,7 @@ fn ordered_addresses() {
     let row = table.at(i).load().cast(Index);
     let value = table.at(row).after(first).load();
     let kernel = x.at(i).after(first).store(value).end(i).sink("ordered").unwrap();
-    check(&kernel, &[Data::I32(vec![0; 4]), Data::I32(vec![3, 7, -1, 0])]);
+    check(&kernel, &[Data::of::<i32>(vec![0; 4]), Data::of::<i32>(vec![3, 7, -1, 0])]);
 }
 
 /// A value that comes after an effect, and arithmetic of every kind.
@@ -449,10 +452,10 @@ fn arithmetic() {
     check(
         &kernel,
         &[
-            Data::I32(vec![0; 48]),
-            Data::F32(vec![0.0; 24]),
-            Data::I32(vec![i32::MIN, i32::MAX, 0, 4, -1, 1 << 20]),
-            Data::F32(vec![f32::NAN, f32::INFINITY, -0.0, 1e-40, -3e9, 0.1]),
+            Data::of::<i32>(vec![0; 48]),
+            Data::of::<f32>(vec![0.0; 24]),
+            Data::of::<i32>(vec![i32::MIN, i32::MAX, 0, 4, -1, 1 << 20]),
+            Data::of::<f32>(vec![f32::NAN, f32::INFINITY, -0.0, 1e-40, -3e9, 0.1]),
         ],
     );
 }
@@ -467,7 +470,10 @@ fn register_under_shared_ranges() {
     let set = acc.at(0).store(i.cast(I32));
     let value = acc.after(set).at(0).load();
     let group = k.group([a.at(i).store(value), b.at(i).store(value * 2)]);
-    check(&group.end(i).sink("register").unwrap(), &[Data::I32(vec![0; 3]), Data::I32(vec![0; 3])]);
+    check(
+        &group.end(i).sink("register").unwrap(),
+        &[Data::of::<i32>(vec![0; 3]), Data::of::<i32>(vec![0; 3])],
+    );
 }
 
 /// Data-dependent addresses in more than one axis, of a 0-dimensional buffer, and of length 0.
@@ -481,9 +487,11 @@ fn guarded_axes() {
     let [row, column] = [0, 1].map(|c| at.at([i, k.int(c)]).load().cast(Index));
     let kernel = out.at(i).store(x.at([row, column]).load()).end(i).sink("gather").unwrap();
     let at = vec![0, 0, 1, 2, 0, 3, 2, 0, -1, 1, 1, -1, i32::MAX, 0, 0, i32::MIN, 1, 1];
-    let result =
-        check(&kernel, &[Data::I32(vec![9; 9]), Data::I32((1..7).collect()), Data::I32(at)]);
-    assert_eq!(result[0], Data::I32(vec![1, 6, 0, 0, 0, 0, 0, 0, 5]));
+    let result = check(
+        &kernel,
+        &[Data::of::<i32>(vec![9; 9]), Data::of::<i32>((1..7).collect()), Data::of::<i32>(at)],
+    );
+    assert_eq!(result[0], Data::of::<i32>(vec![1, 6, 0, 0, 0, 0, 0, 0, 5]));
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn every_statement_has_a_text() {
     let sum = b.alu(I32, Op::Add, &[one, item], false);
     let exact = b.alu(I32, Op::Mul, &[sum, sum], true);
     let cond = b.alu(Bool, Op::CmpLt, &[exact, sum], false);
-    let alt = b.constant(F32, Const::from(-0.0));
+    let alt = b.constant(F32, Const::from(-0.0f32));
     let load = b.define(F32, Expr::Load { address: x(one), gate: Some((cond, alt)) });
     let cast = b.alu(I32, Op::Cast, &[load], false);
     let var = b.value(I32);
@@ -220,7 +220,7 @@ fn writes() {
     let mut b = Builder::new();
     b.0.params[0].dtype = Bool;
     let i = b.constant(I32, Const::Int(1));
-    let f = b.constant(F32, Const::from(1.0));
+    let f = b.constant(F32, Const::from(1.0f32));
     b.0.body.push(Stmt::Store { address: x(i), value: f });
     b.0.body.push(Stmt::Store { address: out(i), value: f });
     b.0.body.push(Stmt::Atomic { op: AtomicOp::Add, address: reg(i), value: i });

@@ -65,7 +65,7 @@ fn accepted_blocked_columns_with_a_tail() {
     let (i, outer, inner) = (k.range(3, Global), k.range(3, Global), k.range(4, Local));
     let j = outer * 4 + inner;
     let store = out.at([i, j]).store_if(j.lt(10), 0.0);
-    check(&store.end([i, outer, inner]).sink("zero").unwrap(), &[Data::F32(vec![1.0; 30])]);
+    check(&store.end([i, outer, inner]).sink("zero").unwrap(), &[Data::of::<f32>(vec![1.0; 30])]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn accepted_serial_overwrite() {
     let out = k.param_mut("out", I32, 4);
     let (i, c) = (k.range(4, Global), k.range(5, Loop));
     let kernel = out.at(i + c * 0).store(c.cast(I32)).end([i, c]).sink("last").unwrap();
-    assert_eq!(check(&kernel, &[i32s(4)])[0], Data::I32(vec![4; 4]));
+    assert_eq!(check(&kernel, &[i32s(4)])[0], Data::of::<i32>(vec![4; 4]));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn race_of_a_scatter() {
     let kernel = count.at(bin).store(count.at(bin).load() + 1).end(i).sink("scatter").unwrap();
     races(
         &kernel,
-        &[i32s(3), Data::I32(vec![0, 1, 0, 2, 2])],
+        &[i32s(3), Data::of::<i32>(vec![0, 1, 0, 2, 2])],
         expect![
             "%13: possible race on `count`: cannot prove that this access and %16 never touch one element at different points, as that depends on %6; use an atomic, order them with `after`, or vouch for the store with `disjoint`"
         ],
@@ -258,8 +258,8 @@ fn waived_races() {
     let row = x.at(i).load().cast(Index);
     let store = out.at(row).store(i.cast(I32)).assume_disjoint();
     let kernel = store.end(i).sink("permute").unwrap();
-    check(&kernel, &[i32s(5), Data::I32(vec![3, 1, 4, 0, 2])]);
-    fails(&kernel, &[i32s(5), Data::I32(vec![3, 1, 3, 0, 2])], |kind| {
+    check(&kernel, &[i32s(5), Data::of::<i32>(vec![3, 1, 4, 0, 2])]);
+    fails(&kernel, &[i32s(5), Data::of::<i32>(vec![3, 1, 3, 0, 2])], |kind| {
         matches!(kind, ErrorKind::NotDisjoint { .. })
     });
 }

@@ -435,11 +435,11 @@ fn case(spec: &Spec, counts: &Counts) -> Result<(), TestCaseError> {
     let inputs: Vec<Data> = params
         .map(|n| match kernel.graph[n].dtype {
             F32 => random.floats(24, 9),
-            I64 => Data::I64(vec![3, -4]),
+            I64 => Data::of::<i64>(vec![3, -4]),
             _ if matches!(&kernel.graph[n].arg, Arg::Param(param) if param.mutable) => {
                 random.ints(24, -9, 9)
             }
-            _ => Data::I32(vec![0, 1, 5, 2, -1, 23, 30, 3]),
+            _ => Data::of::<i32>(vec![0, 1, 5, 2, -1, 23, 30, 3]),
         })
         .collect();
     let result = lower(&kernel, &NO_GRID);

@@ -18,24 +18,29 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
     const DTYPE: DType;
 }
 
-// SAFETY: one byte, 0 or 1, here and there.
-unsafe impl Element for bool {
-    const DTYPE: DType = DType::Bool;
+macro_rules! elements {
+    ($($type:ty: $dtype:ident,)*) => { $(
+        // SAFETY: as many bits here and there, all of them valid; a `bool` is one byte, 0 or 1.
+        unsafe impl Element for $type {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )* };
 }
 
-// SAFETY: 32 bits, all valid.
-unsafe impl Element for i32 {
-    const DTYPE: DType = DType::I32;
-}
-
-// SAFETY: 64 bits, all valid.
-unsafe impl Element for i64 {
-    const DTYPE: DType = DType::I64;
-}
-
-// SAFETY: 32 bits, all valid.
-unsafe impl Element for f32 {
-    const DTYPE: DType = DType::F32;
+elements! {
+    bool: Bool,
+    i8: I8,
+    i16: I16,
+    i32: I32,
+    i64: I64,
+    u8: U8,
+    u16: U16,
+    u32: U32,
+    u64: U64,
+    half::f16: F16,
+    half::bf16: BF16,
+    f32: F32,
+    f64: F64,
 }
 
 /// An argument of a launch: a typed view of memory that the caller owns, `dtype[shape…]` in
@@ -132,12 +137,10 @@ impl<'a> Buffer<'a> {
     /// A copy of the elements; `None` if the dtype is never stored, or there is no memory for it.
     pub(crate) fn to_data(&self) -> Option<Data> {
         let mut data = Data::zeros(self.dtype, self.len)?;
-        match &mut data {
-            Data::Bool(to) => self.read(to),
-            Data::I32(to) => self.read(to),
-            Data::I64(to) => self.read(to),
-            Data::F32(to) => self.read(to),
-        }
+        let to = data.bytes_mut();
+        // SAFETY: both sides have `len` elements of `dtype`, here by the promise of whoever made the
+        // buffer; `to` is memory of its own. Bytes need no alignment.
+        unsafe { ptr::copy_nonoverlapping(self.pointer, to.as_mut_ptr(), to.len()) };
         Some(data)
     }
 
@@ -147,30 +150,20 @@ impl<'a> Buffer<'a> {
     ///
     /// If the buffer is read-only, or `data` has another dtype or length.
     pub(crate) fn set_data(&mut self, data: &Data) {
-        match data {
-            Data::Bool(from) => self.write(from),
-            Data::I32(from) => self.write(from),
-            Data::I64(from) => self.write(from),
-            Data::F32(from) => self.write(from),
-        }
+        assert!(self.mutable && self.dtype == data.dtype() && self.len == data.len());
+        let from = data.bytes();
+        // SAFETY: as in `to_data`; the buffer is mutable, and `self` is borrowed mutably.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.pointer, from.len()) };
     }
+}
 
-    fn read<T: Element>(&self, to: &mut [T]) {
-        assert!(self.dtype == T::DTYPE && self.len == to.len());
-        // SAFETY: both sides have `len` elements of `T`, here and by the promise of whoever made
-        // the buffer; `to` is borrowed mutably, so they do not overlap. Bytes need no alignment.
-        unsafe {
-            ptr::copy_nonoverlapping(self.pointer, to.as_mut_ptr().cast(), size_of_val(to));
-        }
-    }
-
-    fn write<T: Element>(&mut self, from: &[T]) {
-        assert!(self.mutable && self.dtype == T::DTYPE && self.len == from.len());
-        // SAFETY: as in `read`; the buffer is mutable, and `self` is borrowed mutably. `from` is
-        // owned by a `Data`, memory of its own.
-        unsafe {
-            ptr::copy_nonoverlapping(from.as_ptr().cast(), self.pointer, size_of_val(from));
-        }
+impl<'a> From<&'a mut Data> for Buffer<'a> {
+    fn from(data: &'a mut Data) -> Buffer<'a> {
+        let (dtype, len) = (data.dtype(), data.len());
+        let pointer = data.bytes_mut().as_mut_ptr();
+        // SAFETY: the bytes of `len` elements of `dtype`, borrowed mutably for `'a`; a kernel stores
+        // no bool but 0 and 1, and `Data` takes any.
+        unsafe { Buffer::from_raw_parts(dtype, pointer, len, true) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Arithmetic as text, with the meaning that docs/ir.md gives it.
 
-use uop::{DType, Op};
+use uop::{Const, DType, Op};
 
 use crate::dialect::Dialect;
 use crate::emit::Helper;
@@ -18,42 +18,79 @@ pub(crate) struct Alu<'a> {
     pub(crate) exact: bool,
 }
 
+/// What decides how an operation is spelled, beside the width.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Bool,
+    Int,
+    /// Of 16 bits: only moved, and converted from and to `f32`.
+    Half,
+    Float,
+}
+
+impl Class {
+    fn of(dtype: DType) -> Option<Class> {
+        Some(match dtype {
+            DType::Void | DType::Index => return None,
+            DType::Bool => Class::Bool,
+            _ if dtype.is_half() => Class::Half,
+            _ if dtype.is_float() => Class::Float,
+            _ => Class::Int,
+        })
+    }
+}
+
 impl Alu<'_> {
     /// `op` as text; `None` if it is no arithmetic on these operands.
     pub(crate) fn apply(&self, op: Op) -> Option<Text> {
-        use DType::{Bool, F32, I32, I64};
+        use Class::{Bool, Float, Half, Int};
         let x = |n: usize| &self.args[n];
-        Some(match (op, self.operand) {
-            (_, DType::Void | DType::Index) => return None,
+        Some(match (op, Class::of(self.operand)?) {
+            (Op::Cast, _) => return self.cast(),
+            (Op::Where, _) => Text::ternary(x(0), x(1), x(2)),
 
-            (Op::Neg, F32) => x(0).minus(),
-            (Op::Neg, I32 | I64) if self.exact => x(0).minus(),
-            (Op::Neg, I32 | I64) => self.wrapping(Infix::SUB, &Text::int(0, self.operand), x(0)),
-            (Op::Add, F32 | I32 | I64) => self.infix(Infix::ADD),
-            (Op::Sub, F32 | I32 | I64) => self.infix(Infix::SUB),
-            (Op::Mul, F32 | I32 | I64) => self.infix(Infix::MUL),
-            (Op::Neg | Op::Add | Op::Sub | Op::Mul, Bool) => return None,
+            (Op::Neg, Float) => x(0).minus(),
+            (Op::Neg, Int) if self.exact && self.operand.is_signed() => x(0).minus(),
+            (Op::Neg, Int) => self.integer(Infix::SUB, &Text::int(0, self.operand), x(0)),
+            (Op::Add, Int) => self.integer(Infix::ADD, x(0), x(1)),
+            (Op::Sub, Int) => self.integer(Infix::SUB, x(0), x(1)),
+            (Op::Mul, Int) => self.integer(Infix::MUL, x(0), x(1)),
+            (Op::Add, Float) => Infix::ADD.apply(x(0), x(1)),
+            (Op::Sub, Float) => Infix::SUB.apply(x(0), x(1)),
+            (Op::Mul, Float) => Infix::MUL.apply(x(0), x(1)),
 
-            (Op::Max, F32 | I32 | I64) => Text::ternary(&Infix::LT.apply(x(1), x(0)), x(0), x(1)),
-            (Op::Min, F32 | I32 | I64) => Text::ternary(&Infix::LT.apply(x(0), x(1)), x(0), x(1)),
-            (Op::And, I32 | I64) => Infix::BIT_AND.apply(x(0), x(1)),
-            (Op::Or, I32 | I64) => Infix::BIT_OR.apply(x(0), x(1)),
-            (Op::And | Op::Or, F32) => return None,
+            (Op::Max, Int | Float) => Text::ternary(&Infix::LT.apply(x(1), x(0)), x(0), x(1)),
+            (Op::Min, Int | Float) => Text::ternary(&Infix::LT.apply(x(0), x(1)), x(0), x(1)),
+            (Op::And, Int) => Infix::BIT_AND.apply(x(0), x(1)),
+            (Op::Or, Int) => Infix::BIT_OR.apply(x(0), x(1)),
 
             // Of `<` between booleans compilers warn.
             (Op::CmpLt, Bool) => Infix::AND.apply(&x(0).not(), x(1)),
             (Op::Min | Op::And, Bool) => Infix::AND.apply(x(0), x(1)),
             (Op::Max | Op::Or, Bool) => Infix::OR.apply(x(0), x(1)),
-            (Op::CmpLt, F32 | I32 | I64) => Infix::LT.apply(x(0), x(1)),
+            (Op::CmpLt, Int | Float) => Infix::LT.apply(x(0), x(1)),
             // The graph has no other negation.
             (Op::CmpEq, Bool) if x(1).text == "false" => x(0).not(),
-            (Op::CmpNe, Bool | F32 | I32 | I64) => Infix::NE.apply(x(0), x(1)),
-            (Op::CmpEq, Bool | F32 | I32 | I64) => Infix::EQ.apply(x(0), x(1)),
+            (Op::CmpNe, Bool | Int | Float) => Infix::NE.apply(x(0), x(1)),
+            (Op::CmpEq, Bool | Int | Float) => Infix::EQ.apply(x(0), x(1)),
 
-            (Op::Where, Bool | F32 | I32 | I64) => Text::ternary(x(0), x(1), x(2)),
-            (Op::Cast, Bool | F32 | I32 | I64) => return self.cast(),
-
-            (
+            (Op::Neg | Op::Add | Op::Sub | Op::Mul, Bool)
+            | (Op::And | Op::Or, Float)
+            | (
+                Op::Neg
+                | Op::Add
+                | Op::Sub
+                | Op::Mul
+                | Op::Max
+                | Op::Min
+                | Op::And
+                | Op::Or
+                | Op::CmpLt
+                | Op::CmpNe
+                | Op::CmpEq,
+                Half,
+            )
+            | (
                 Op::Param
                 | Op::Buffer
                 | Op::Const
@@ -68,20 +105,21 @@ impl Alu<'_> {
                 | Op::Group
                 | Op::End
                 | Op::Sink,
-                Bool | F32 | I32 | I64,
+                _,
             ) => return None,
         })
     }
 
     /// The helper that the text of `op` calls.
     pub(crate) fn helper(&self, op: Op) -> Option<Helper> {
-        if op != Op::Cast || self.operand != DType::F32 {
-            return None;
-        }
-        match self.result {
-            DType::I32 => Some(Helper::F32ToI32),
-            DType::I64 => Some(Helper::F32ToI64),
-            DType::Void | DType::Bool | DType::F32 | DType::Index => None,
+        let (from, to) = (self.operand, self.result);
+        match op {
+            Op::Cast if from.is_half() && to.is_half() => None,
+            Op::Cast if (from.is_half() || to.is_half()) && !self.dialect.native_halves => {
+                Some(Helper::Convert(from, to))
+            }
+            Op::Cast if from.is_float() && to.is_int() => Some(Helper::Convert(from, to)),
+            _ => None,
         }
     }
 
@@ -94,43 +132,42 @@ impl Alu<'_> {
         compares && self.operand.is_int()
     }
 
-    /// A sum, difference or product.
-    fn infix(&self, infix: Infix) -> Text {
-        let [x, y] = [&self.args[0], &self.args[1]];
-        if self.operand.is_int() && !self.exact {
-            return self.wrapping(infix, x, y);
-        }
-        infix.apply(x, y)
-    }
-
-    /// The integer operation modulo 2^32 or 2^64: signed overflow is undefined, unsigned is not, and
-    /// the conversion back wraps in gcc and clang (and by C23).
-    fn wrapping(&self, infix: Infix, x: &Text, y: &Text) -> Text {
-        let (signed, unsigned) = match self.operand {
-            DType::I64 => (self.dialect.i64, self.dialect.u64),
-            _ => (self.dialect.i32, self.dialect.u32),
+    /// A sum, difference or product of integers, which wraps: signed overflow is undefined, unsigned
+    /// is not, and the conversion back wraps in gcc and clang (and by C23). Fewer than 32 bits would
+    /// become a signed `int`.
+    fn integer(&self, infix: Infix, x: &Text, y: &Text) -> Text {
+        let wide = match self.operand.size() {
+            Some(8) => DType::U64,
+            _ => DType::U32,
         };
+        if self.exact || self.operand == wide {
+            return infix.apply(x, y);
+        }
+        let unsigned = self.dialect.name_of(wide);
         let [x, y] = [x, y].map(|x| match &x.unsigned {
             Some(bits) => (**bits).clone(),
             None => x.cast(unsigned),
         });
         let bits = infix.apply(&x, &y);
-        Text { unsigned: Some(Box::new(bits.clone())), ..bits.cast(signed) }
+        let result = bits.cast(self.dialect.name_of(self.operand));
+        Text { unsigned: Some(Box::new(bits)), ..result }
     }
 
     fn cast(&self) -> Option<Text> {
-        use DType::{Bool, F32, I32, I64, Index, Void};
         let x = &self.args[0];
-        Some(match (self.operand, self.result) {
-            (Bool, Bool) | (I32, I32) | (I64, I64) | (F32, F32) => x.clone(),
-            (I32 | I64, Bool) => Infix::NE.apply(x, &Text::int(0, I32)),
-            (F32, Bool) => Infix::NE.apply(x, &Text::f32(0)),
-            (F32, I32) => x.call(Helper::F32ToI32.name()),
-            (F32, I64) => x.call(Helper::F32ToI64.name()),
-            (Bool | I64, I32) => x.cast(self.dialect.i32),
-            (Bool | I32, I64) => x.cast(self.dialect.i64),
-            (Bool | I32 | I64, F32) => x.cast(self.dialect.f32),
-            (_, Void | Index) | (Void | Index, _) => return None,
+        let (from, to) = (Class::of(self.operand)?, Class::of(self.result)?);
+        Some(match (from, to) {
+            _ if self.operand == self.result => x.clone(),
+            (Class::Half, to) if to != Class::Float => return None,
+            (from, Class::Half) if from != Class::Float => return None,
+            (Class::Int, Class::Bool) => Infix::NE.apply(x, &Text::int(0, DType::I32)),
+            (Class::Float, Class::Bool) => {
+                Infix::NE.apply(x, &Text::float(Const::zero(self.operand)))
+            }
+            _ => match self.helper(Op::Cast) {
+                Some(helper) => x.call(&helper.name()),
+                None => x.cast(self.dialect.name_of(self.result)),
+            },
         })
     }
 }

@@ -13,13 +13,10 @@ pub struct Dialect {
     pub name: &'static str,
     /// What a program for it may use.
     pub caps: Caps,
-    /// The names of the scalar types.
-    pub(crate) bool: &'static str,
-    pub(crate) i32: &'static str,
-    pub(crate) i64: &'static str,
-    pub(crate) u32: &'static str,
-    pub(crate) u64: &'static str,
-    pub(crate) f32: &'static str,
+    /// The names of the scalar types; `None` if there are no values of that type.
+    pub(crate) types: fn(DType) -> Option<&'static str>,
+    /// Whether floats of 16 bits convert from and to `float` by a cast; else they are bits.
+    pub(crate) native_halves: bool,
     pub(crate) restrict: &'static str,
     /// What precedes the result type of a helper.
     pub(crate) helper: &'static str,
@@ -52,12 +49,8 @@ pub(crate) struct Atomic {
 pub const C: Dialect = Dialect {
     name: "c",
     caps: Caps { grid: None, narrow_index: false },
-    bool: "bool",
-    i32: "int32_t",
-    i64: "int64_t",
-    u32: "uint32_t",
-    u64: "uint64_t",
-    f32: "float",
+    types: c_type,
+    native_halves: false,
     restrict: "restrict",
     helper: "static",
     entry_suffix: "_range",
@@ -81,11 +74,8 @@ pub const HIP: Dialect = Dialect {
         }),
         narrow_index: true,
     },
-    // Without a header there is no `int32_t`. `long` has 64 bits on AMD GPUs.
-    i32: "int",
-    i64: "long",
-    u32: "unsigned",
-    u64: "unsigned long",
+    types: hip_type,
+    native_halves: true,
     // C++ has no `restrict`.
     restrict: "__restrict__",
     helper: "static __device__",
@@ -105,16 +95,47 @@ impl Dialect {
         format!("{kernel}{}", self.entry_suffix)
     }
 
-    /// The name of `dtype`; `None` if it has no values here.
-    pub(crate) fn dtype(&self, dtype: DType) -> Option<&'static str> {
-        match dtype {
-            DType::Bool => Some(self.bool),
-            DType::I32 => Some(self.i32),
-            DType::I64 => Some(self.i64),
-            DType::F32 => Some(self.f32),
-            DType::Void | DType::Index => None,
-        }
+    /// The name of `dtype`, one that has values here.
+    pub(crate) fn name_of(&self, dtype: DType) -> &'static str {
+        (self.types)(dtype).unwrap_or("void")
     }
+}
+
+fn c_type(dtype: DType) -> Option<&'static str> {
+    Some(match dtype {
+        DType::Void | DType::Index => return None,
+        DType::Bool => "bool",
+        DType::I8 => "int8_t",
+        DType::I16 => "int16_t",
+        DType::I32 => "int32_t",
+        DType::I64 => "int64_t",
+        DType::U8 => "uint8_t",
+        DType::U16 | DType::F16 | DType::BF16 => "uint16_t",
+        DType::U32 => "uint32_t",
+        DType::U64 => "uint64_t",
+        DType::F32 => "float",
+        DType::F64 => "double",
+    })
+}
+
+/// Without a header there is no `int32_t`. `long` has 64 bits on AMD GPUs.
+fn hip_type(dtype: DType) -> Option<&'static str> {
+    Some(match dtype {
+        DType::Void | DType::Index => return None,
+        DType::Bool => "bool",
+        DType::I8 => "signed char",
+        DType::I16 => "short",
+        DType::I32 => "int",
+        DType::I64 => "long",
+        DType::U8 => "unsigned char",
+        DType::U16 => "unsigned short",
+        DType::U32 => "unsigned",
+        DType::U64 => "unsigned long",
+        DType::F16 => "_Float16",
+        DType::BF16 => "__bf16",
+        DType::F32 => "float",
+        DType::F64 => "double",
+    })
 }
 
 /// Refuses options under which the compiler computes something else: NaN and infinities assumed
@@ -150,18 +171,23 @@ fn c_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
     match (op, dtype) {
         // The builtins wrap, signed or not:
         // https://gcc.gnu.org/onlinedocs/gcc/_005f_005fatomic-Builtins.html
-        (AtomicOp::Add, DType::I32 | DType::I64) => Some(Atomic {
-            function: "__atomic_fetch_add",
-            rest: ", __ATOMIC_RELAXED",
-            helper: None,
-        }),
         // gcc's takes no float.
         (AtomicOp::Add, DType::F32) => Some(Atomic {
             function: "atomic_add_f32",
             rest: "",
-            helper: Some(Helper::AtomicAddF32),
+            helper: Some(Helper::AtomicAdd(dtype)),
         }),
-        (AtomicOp::Add, DType::Void | DType::Bool | DType::Index) => None,
+        (AtomicOp::Add, DType::F64) => Some(Atomic {
+            function: "atomic_add_f64",
+            rest: "",
+            helper: Some(Helper::AtomicAdd(dtype)),
+        }),
+        (AtomicOp::Add, DType::I32 | DType::I64 | DType::U32 | DType::U64) => Some(Atomic {
+            function: "__atomic_fetch_add",
+            rest: ", __ATOMIC_RELAXED",
+            helper: None,
+        }),
+        (AtomicOp::Add, _) => None,
     }
 }
 
@@ -261,12 +287,12 @@ fn hip_index(index: LaunchIndex) -> Option<&'static str> {
 fn hip_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
     match (op, dtype) {
         // Agent scope: all work-items of one device, no other device and no host.
-        (AtomicOp::Add, DType::I32 | DType::I64 | DType::F32) => Some(Atomic {
+        (AtomicOp::Add, _) if matches!(dtype.size(), Some(4 | 8)) => Some(Atomic {
             function: "__hip_atomic_fetch_add",
             rest: ", __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT",
             helper: None,
         }),
-        (AtomicOp::Add, DType::Void | DType::Bool | DType::Index) => None,
+        (AtomicOp::Add, _) => None,
     }
 }
 
@@ -290,7 +316,7 @@ fn hip_notes(kernel: &Kernel) -> String {
         .used
         .atomics
         .iter()
-        .filter(|&&slot| kernel.program.params[slot].dtype == DType::F32)
+        .filter(|&&slot| kernel.program.params[slot].dtype.is_float())
         .map(|&slot| kernel.params[slot].as_str())
         .collect();
     if !atomics.is_empty() {
@@ -378,7 +404,7 @@ impl Kernel<'_> {
     /// `const float *restrict x`.
     fn declaration(&self, slot: usize, param: &ProgramParam) -> String {
         let qualifier = if param.mutable { "" } else { "const " };
-        let dtype = self.dialect.dtype(param.dtype).unwrap_or("void");
+        let dtype = self.dialect.name_of(param.dtype);
         // Launches check that a mutable buffer overlaps no other, so `restrict` is right, with one
         // exception: an element that is updated atomically is modified through another pointer,
         // that of another thread or work-item, while this one is in use (C11 section 6.7.3.1).

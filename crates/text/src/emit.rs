@@ -47,10 +47,14 @@ pub fn emit(program: &Program, dialect: &Dialect) -> Result<String, EmitError> {
 /// A function that the text defines if it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Helper {
-    F32FromBits,
-    F32ToI32,
-    F32ToI64,
-    AtomicAddF32,
+    /// The float of this type with these bits.
+    FromBits(DType),
+    /// The bits of a float of this type.
+    ToBits(DType),
+    /// A float of the first type as a value of the second.
+    Convert(DType, DType),
+    /// An atomic sum of this type.
+    AtomicAdd(DType),
 }
 
 /// What the body of a kernel uses.
@@ -64,7 +68,7 @@ pub(crate) struct Used {
     pub(crate) helpers: BTreeSet<Helper>,
     /// Whether `bool`, `true` or `false` is spelled.
     pub(crate) bool: bool,
-    /// Whether the 64-bit integer is spelled.
+    /// Whether a 64-bit integer is spelled.
     pub(crate) i64: bool,
     /// Whether integers are compared.
     pub(crate) comparison: bool,
@@ -128,61 +132,133 @@ impl Kernel<'_> {
 }
 
 impl Helper {
-    fn text(self, dialect: &Dialect) -> String {
-        let qualifier = dialect.helper;
-        // The bounds are powers of two: exact as floats, as the largest integers are not.
-        let truncate = |ty, bound, min, max| {
-            format!(
-                "/* Truncates and saturates; NaN gives 0. */\n\
-                 {qualifier} {ty} {name}(float x) {{\n    \
-                     if (-{bound} <= x && x < {bound}) {{\n        \
-                         return ({ty})x;\n    \
-                     }}\n    \
-                     return x < 0.0f ? {min} : 0.0f < x ? {max} : 0;\n\
-                 }}\n",
-                name = self.name(),
-            )
-        };
+    /// The helpers that its text calls.
+    fn needs(self) -> &'static [Helper] {
+        const BITS: &[Helper] = &[Helper::FromBits(DType::F32), Helper::ToBits(DType::F32)];
         match self {
-            Helper::F32FromBits => format!(
-                "{qualifier} float {name}({bits} bits) {{\n    \
-                     float value;\n    \
-                     __builtin_memcpy(&value, &bits, sizeof value);\n    \
-                     return value;\n\
-                 }}\n",
-                name = self.name(),
-                bits = dialect.u32,
-            ),
-            Helper::F32ToI32 => {
-                truncate(dialect.i32, "2147483648.0f", "-2147483647 - 1", "2147483647")
+            Helper::Convert(DType::F16, _) | Helper::Convert(_, DType::F16) => BITS,
+            Helper::Convert(DType::BF16, _) => &BITS[..1],
+            Helper::Convert(_, DType::BF16) => &BITS[1..],
+            _ => &[],
+        }
+    }
+
+    fn text(self, dialect: &Dialect) -> String {
+        let (qualifier, name) = (dialect.helper, self.name());
+        let ty = |dtype| dialect.name_of(dtype);
+        let bits_of = |dtype| ty(if dtype == DType::F64 { DType::U64 } else { DType::U32 });
+        match self {
+            Helper::FromBits(dtype) => {
+                let (float, bits) = (ty(dtype), bits_of(dtype));
+                format!(
+                    "{qualifier} {float} {name}({bits} bits) {{\n    \
+                         {float} value;\n    \
+                         __builtin_memcpy(&value, &bits, sizeof value);\n    \
+                         return value;\n\
+                     }}\n",
+                )
             }
-            Helper::F32ToI64 => truncate(
-                dialect.i64,
-                "9223372036854775808.0f",
-                "-9223372036854775807LL - 1",
-                "9223372036854775807LL",
+            Helper::ToBits(dtype) => {
+                let (float, bits) = (ty(dtype), bits_of(dtype));
+                format!(
+                    "{qualifier} {bits} {name}({float} value) {{\n    \
+                         {bits} bits;\n    \
+                         __builtin_memcpy(&bits, &value, sizeof bits);\n    \
+                         return bits;\n\
+                     }}\n",
+                )
+            }
+            Helper::Convert(DType::BF16, _) => format!(
+                "{qualifier} float {name}({half} half) {{\n    \
+                     return f32_from_bits(({bits})half << 16);\n\
+                 }}\n",
+                half = ty(DType::BF16),
+                bits = ty(DType::U32),
             ),
+            // A float whose exponent and mantissa are the half's is too small by 2^112, the
+            // difference of the two exponent biases.
+            Helper::Convert(DType::F16, _) => format!(
+                "{qualifier} float {name}({half} half) {{\n    \
+                     const {bits} sign = ({bits})(half & 0x8000) << 16;\n    \
+                     const {bits} rest = ({bits})(half & 0x7fff) << 13;\n    \
+                     const float scaled = f32_from_bits(rest) * 5192296858534827628530496329220096.0f;\n    \
+                     const {bits} bits = f32_to_bits(scaled);\n    \
+                     return f32_from_bits(sign | ((half & 0x7c00) == 0x7c00 ? rest | 0x7f800000U : bits));\n\
+                 }}\n",
+                half = ty(DType::F16),
+                bits = ty(DType::U32),
+            ),
+            Helper::Convert(_, DType::BF16) => format!(
+                "/* Rounds to nearest even. */\n\
+                 {qualifier} {half} {name}(float value) {{\n    \
+                     const {bits} bits = f32_to_bits(value);\n    \
+                     if (value != value) {{\n        \
+                         return ({half})(bits >> 16 | 0x40U);\n    \
+                     }}\n    \
+                     return ({half})((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);\n\
+                 }}\n",
+                half = ty(DType::BF16),
+                bits = ty(DType::U32),
+            ),
+            // What is below the least normal half is added to 0.5, whose last bit has the weight of
+            // the least half; the sum rounds.
+            Helper::Convert(_, DType::F16) => format!(
+                "/* Rounds to nearest even. */\n\
+                 {qualifier} {half} {name}(float value) {{\n    \
+                     const {bits} sign = f32_to_bits(value) >> 16 & 0x8000U;\n    \
+                     const {bits} size = f32_to_bits(value) & 0x7fffffffU;\n    \
+                     {bits} half = (size - 0x37fff001U + (size >> 13 & 1U)) >> 13;\n    \
+                     if (size < 0x38800000U) {{\n        \
+                         half = f32_to_bits(f32_from_bits(size) + 0.5f) - 0x3f000000U;\n    \
+                     }} else if (size >= 0x47800000U) {{\n        \
+                         half = size > 0x7f800000U ? 0x7e00U : 0x7c00U;\n    \
+                     }}\n    \
+                     return ({half})(sign | half);\n\
+                 }}\n",
+                half = ty(DType::F16),
+                bits = ty(DType::U32),
+            ),
+            Helper::Convert(from, to) => {
+                let (min, max) = to.int_range().unwrap_or_default();
+                // The bounds are powers of two: exact as floats, as the largest integers are not.
+                let float = |value: i128| {
+                    Text::float(Const::float(from, value as f64).unwrap_or(Const::F64(0))).text
+                };
+                let (lo, hi, zero) = (float(min), float(max + 1), float(0));
+                let [min, max] = [min, max].map(|value| Text::int(value, to).text);
+                format!(
+                    "/* Truncates and saturates; NaN gives 0. */\n\
+                     {qualifier} {ty} {name}({from} x) {{\n    \
+                         if ({lo} <= x && x < {hi}) {{\n        \
+                             return ({ty})x;\n    \
+                         }}\n    \
+                         return x < {zero} ? {min} : {zero} < x ? {max} : 0;\n\
+                     }}\n",
+                    ty = ty(to),
+                    from = ty(from),
+                )
+            }
             // The builtins compare bits, so that a NaN does not loop for ever.
-            Helper::AtomicAddF32 => format!(
-                "{qualifier} void {name}(float *p, float value) {{\n    \
-                     float old, sum;\n    \
+            Helper::AtomicAdd(dtype) => format!(
+                "{qualifier} void {name}({ty} *p, {ty} value) {{\n    \
+                     {ty} old, sum;\n    \
                      __atomic_load(p, &old, __ATOMIC_RELAXED);\n    \
                      do {{\n        \
                          sum = old + value;\n    \
                      }} while (!__atomic_compare_exchange(p, &old, &sum, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));\n\
                  }}\n",
-                name = self.name(),
+                ty = ty(dtype),
             ),
         }
     }
 
     /// The name of the function, which is reserved.
-    pub(crate) const fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> String {
         match self {
-            Helper::F32FromBits => "f32_from_bits",
-            Helper::F32ToI32 => "f32_to_i32",
-            Helper::F32ToI64 => "f32_to_i64",
-            Helper::AtomicAddF32 => "atomic_add_f32",
+            Helper::FromBits(dtype) => format!("{dtype}_from_bits"),
+            Helper::ToBits(dtype) => format!("{dtype}_to_bits"),
+            Helper::Convert(from, to) => format!("{from}_to_{to}"),
+            Helper::AtomicAdd(dtype) => format!("atomic_add_{dtype}"),
         }
     }
 }
@@ -363,8 +439,8 @@ impl<'a> Emitter<'a> {
     /// The type's name.
     fn dtype(&mut self, dtype: DType) -> &'static str {
         self.used.bool |= dtype == DType::Bool;
-        self.used.i64 |= dtype == DType::I64;
-        self.dialect.dtype(dtype).unwrap_or_else(|| {
+        self.used.i64 |= matches!(dtype, DType::I64 | DType::U64);
+        (self.dialect.types)(dtype).unwrap_or_else(|| {
             self.error(EmitErrorKind::Type { dtype });
             "void"
         })
@@ -523,16 +599,22 @@ impl<'a> Emitter<'a> {
                 Text::atom(value.to_string())
             }
             Const::Int(value) => Text::int(value, dtype),
-            Const::F32(bits) if f32::from_bits(bits).is_nan() => {
-                Text::atom(format!("0x{bits:08x}U")).call(self.helper(Helper::F32FromBits))
+            Const::F16(bits) | Const::BF16(bits) if !self.dialect.native_halves => {
+                Text::atom(format!("0x{bits:04x}"))
             }
-            Const::F32(bits) => Text::f32(bits),
+            Const::F16(_) | Const::BF16(_) => {
+                let wide = Const::float(DType::F32, constant.as_float().unwrap_or_default());
+                let wide = wide.unwrap_or(Const::F32(0));
+                self.constant(wide, DType::F32).cast(self.dialect.name_of(dtype))
+            }
+            Const::F32(_) | Const::F64(_) if constant.is_nan() => {
+                let suffix = if dtype == DType::F64 { "ULL" } else { "U" };
+                let helper = Helper::FromBits(dtype);
+                self.used.helpers.insert(helper);
+                Text::atom(format!("{constant}{suffix}")).call(&helper.name())
+            }
+            Const::F32(_) | Const::F64(_) => Text::float(constant),
         }
-    }
-
-    fn helper(&mut self, helper: Helper) -> &'static str {
-        self.used.helpers.insert(helper);
-        helper.name()
     }
 
     /// `op` on `args`, with a result of `dtype`.
@@ -552,7 +634,10 @@ impl<'a> Emitter<'a> {
             return Text::atom("0");
         };
         self.used.comparison |= alu.compares_integers(op);
-        self.used.helpers.extend(alu.helper(op));
+        if let Some(helper) = alu.helper(op) {
+            self.used.helpers.insert(helper);
+            self.used.helpers.extend(helper.needs());
+        }
         text
     }
 }

@@ -116,11 +116,16 @@ impl Text {
         Text::atom(format!("{function}({})", self.text))
     }
 
-    /// The integer constant `value` of `dtype`, an i32 or i64.
+    /// The integer constant `value` of `dtype`.
     pub(crate) fn int(value: i128, dtype: DType) -> Text {
         // `long long` is no narrower than any 64-bit type, whatever that is an alias of.
-        let suffix = if dtype == DType::I64 { "LL" } else { "" };
-        if dtype.int_range().is_some_and(|(min, _)| min == value) {
+        let wide = if dtype.size() == Some(8) { "LL" } else { "" };
+        if matches!(dtype, DType::U32 | DType::U64) {
+            return Text::atom(format!("{value}U{wide}"));
+        }
+        let suffix = wide;
+        if matches!(dtype, DType::I32 | DType::I64) && dtype.int_range().map(|r| r.0) == Some(value)
+        {
             // There are no negative literals, and the negated one would be out of range.
             return Text::atom(format!("({}{suffix} - 1)", value + 1));
         }
@@ -131,15 +136,16 @@ impl Text {
         Text { unsigned: Some(Box::new(unsigned)), ..Text::atom(format!("{value}{suffix}")) }
     }
 
-    /// The float constant with these bits, which is not NaN: the shortest decimal that reads back
-    /// to the same bits.
-    pub(crate) fn f32(bits: u32) -> Text {
-        let value = f32::from_bits(bits);
-        let prec = if value.is_sign_negative() { Prec::Unary } else { Prec::Atom };
-        let sign = if value.is_sign_negative() { "-" } else { "" };
-        if value.is_infinite() {
-            return Text::new(prec, format!("{sign}__builtin_inff()"));
+    /// The f32 or f64 constant `value`, which is not NaN: the shortest decimal that reads back to the
+    /// same bits.
+    pub(crate) fn float(value: Const) -> Text {
+        let suffix = if matches!(value, Const::F64(_)) { "" } else { "f" };
+        let float = value.as_float().unwrap_or_default();
+        let prec = if float.is_sign_negative() { Prec::Unary } else { Prec::Atom };
+        let sign = if float.is_sign_negative() { "-" } else { "" };
+        if float.is_infinite() {
+            return Text::new(prec, format!("{sign}__builtin_inf{suffix}()"));
         }
-        Text::new(prec, format!("{}f", Const::F32(bits)))
+        Text::new(prec, format!("{value}{suffix}"))
     }
 }

@@ -20,7 +20,10 @@ const RESERVED: &str = "
     int_fast8_t int_fast16_t int_fast32_t int_fast64_t
     uint_fast8_t uint_fast16_t uint_fast32_t uint_fast64_t
     intptr_t uintptr_t intmax_t uintmax_t
-    begin buffers end f32_from_bits f32_to_i32 f32_to_i64 atomic_add_f32";
+    begin buffers end";
+
+/// How the names of helpers start.
+const HELPERS: &str = "f16_to_ bf16_to_ f32_to_ f64_to_ f32_from_ f64_from_ atomic_";
 
 /// Functions of the C library that compilers know, and `main`: a kernel of such a name would be
 /// a declaration that conflicts. (Parameters may shadow them.)
@@ -110,7 +113,8 @@ fn is_reserved(name: &str) -> bool {
     let of_implementation = bytes.next() == Some(b'_')
         && bytes.next().is_some_and(|b| b == b'_' || b.is_ascii_uppercase())
         && !name.ends_with("___");
-    contains(RESERVED, name) || macro_of_stdint || of_implementation
+    let helper = HELPERS.split_ascii_whitespace().any(|start| name.starts_with(start));
+    helper || contains(RESERVED, name) || macro_of_stdint || of_implementation
 }
 
 fn is_library(name: &str) -> bool {

@@ -473,7 +473,7 @@ impl<'k> Val<'k> {
     /// `a` where this boolean holds, else `b`; a literal takes the type of the other arm.
     #[track_caller]
     pub fn where_(self, a: impl Operand<'k>, b: impl Operand<'k>) -> Val<'k> {
-        let dtype = a.dtype().or(b.dtype()).unwrap_or(DType::Index);
+        let dtype = a.dtype().or(b.dtype()).unwrap_or(a.default_dtype());
         let (a, b) = (a.to_val(self.kernel, dtype), b.to_val(self.kernel, dtype));
         self.kernel.node(Op::Where, a.dtype(), &[self, a, b], Arg::None)
     }
@@ -536,6 +536,11 @@ pub trait Operand<'k> {
     /// The dtype, if it has one of its own.
     fn dtype(&self) -> Option<DType>;
 
+    /// The dtype of a literal where nothing else says one.
+    fn default_dtype(&self) -> DType {
+        DType::Index
+    }
+
     /// The handle; a literal as a constant of `dtype`.
     fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k>;
 }
@@ -567,20 +572,27 @@ macro_rules! integer_literal {
 
 integer_literal!(i32 i64 u32 u64 usize);
 
-impl<'k> Operand<'k> for f32 {
-    fn dtype(&self) -> Option<DType> {
-        Some(DType::F32)
-    }
+macro_rules! float_literal {
+    ($($type:ty)*) => { $(
+        impl<'k> Operand<'k> for $type {
+            fn dtype(&self) -> Option<DType> {
+                None
+            }
 
-    #[track_caller]
-    fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
-        kernel.literal(
-            dtype,
-            (dtype == DType::F32).then_some(Const::from(self)),
-            format_args!("{self:?}"),
-        )
-    }
+            fn default_dtype(&self) -> DType {
+                DType::F32
+            }
+
+            #[track_caller]
+            fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
+                let value = Const::float(dtype, self.into());
+                kernel.literal(dtype, value, format_args!("{self:?}"))
+            }
+        }
+    )* };
 }
+
+float_literal!(f32 f64);
 
 impl<'k> Operand<'k> for bool {
     fn dtype(&self) -> Option<DType> {

@@ -86,7 +86,7 @@ impl Custom {
 
     /// Every built-in operation on `dtype`.
     pub fn all(dtype: DType) -> impl Iterator<Item = Custom> {
-        let supported = matches!(dtype, DType::I32 | DType::I64 | DType::F32);
+        let supported = matches!(dtype.size(), Some(4 | 8));
         [AtomicOp::Add]
             .into_iter()
             .filter(move |_| supported)
@@ -114,7 +114,7 @@ pub mod atomic {
     use super::{AtomicOp, Custom};
     use crate::dtype::DType;
 
-    /// `*p += value` on `dtype` (i32, i64 or f32); arguments: the address, the value.
+    /// `*p += value` on `dtype` (of 32 or 64 bits); arguments: the address, the value.
     pub const fn add(dtype: DType) -> Custom {
         Custom::Atomic { op: AtomicOp::Add, dtype }
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use half::{bf16, f16};
+
 /// The type of a value, or of the elements of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
@@ -10,29 +12,71 @@ pub enum DType {
     Void,
     /// `false` or `true`; one byte in memory, 0 or 1.
     Bool,
-    /// 32-bit two's-complement integer; arithmetic wraps.
+    /// 8-bit two's-complement integer; arithmetic wraps, as for every sized integer.
+    I8,
+    /// 16-bit two's-complement integer.
+    I16,
+    /// 32-bit two's-complement integer.
     I32,
-    /// 64-bit two's-complement integer; arithmetic wraps.
+    /// 64-bit two's-complement integer.
     I64,
+    /// 8-bit unsigned integer.
+    U8,
+    /// 16-bit unsigned integer.
+    U16,
+    /// 32-bit unsigned integer.
+    U32,
+    /// 64-bit unsigned integer.
+    U64,
+    /// IEEE 754 binary16; each op is that of `f32`, rounded once more.
+    F16,
+    /// bfloat16, the upper half of a binary32; each op is that of `f32`, rounded once more.
+    BF16,
     /// IEEE 754 binary32; round to nearest even, with subnormals.
     F32,
+    /// IEEE 754 binary64; round to nearest even, with subnormals.
+    F64,
     /// The mathematical integer, for ranges and addresses. It has no size: `lower` picks one.
     Index,
 }
 
 impl DType {
     /// Every dtype, in the order of the documentation.
-    pub const ALL: [DType; 6] =
-        [DType::Void, DType::Bool, DType::I32, DType::I64, DType::F32, DType::Index];
+    pub const ALL: [DType; 15] = [
+        DType::Void,
+        DType::Bool,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::U8,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+        DType::Index,
+    ];
 
     /// The name in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             DType::Void => "void",
             DType::Bool => "bool",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
             DType::I32 => "i32",
             DType::I64 => "i64",
+            DType::U8 => "u8",
+            DType::U16 => "u16",
+            DType::U32 => "u32",
+            DType::U64 => "u64",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
             DType::F32 => "f32",
+            DType::F64 => "f64",
             DType::Index => "index",
         }
     }
@@ -41,20 +85,41 @@ impl DType {
     pub const fn size(self) -> Option<usize> {
         match self {
             DType::Void | DType::Index => None,
-            DType::Bool => Some(1),
-            DType::I32 | DType::F32 => Some(4),
-            DType::I64 => Some(8),
+            DType::Bool | DType::I8 | DType::U8 => Some(1),
+            DType::I16 | DType::U16 | DType::F16 | DType::BF16 => Some(2),
+            DType::I32 | DType::U32 | DType::F32 => Some(4),
+            DType::I64 | DType::U64 | DType::F64 => Some(8),
         }
     }
 
     /// Whether this is an integer: sized, or `index`.
     pub const fn is_int(self) -> bool {
-        matches!(self, DType::I32 | DType::I64 | DType::Index)
+        self.is_signed() || self.is_unsigned() || matches!(self, DType::Index)
+    }
+
+    /// Whether this is `index`, or a type that it becomes in lowered graphs.
+    pub const fn is_index(self) -> bool {
+        matches!(self, DType::Index | DType::I32 | DType::I64)
+    }
+
+    /// Whether this is a sized two's-complement integer.
+    pub const fn is_signed(self) -> bool {
+        matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
+    }
+
+    /// Whether this is an unsigned integer.
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64)
     }
 
     /// Whether this is a floating-point type.
     pub const fn is_float(self) -> bool {
-        matches!(self, DType::F32)
+        self.is_half() || matches!(self, DType::F32 | DType::F64)
+    }
+
+    /// Whether this is a float of 16 bits, whose ops are those of `f32`.
+    pub const fn is_half(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16)
     }
 
     /// Whether values of this type can be added and compared.
@@ -64,19 +129,22 @@ impl DType {
 
     /// The inclusive bounds of a sized integer; `None` for every other type.
     pub const fn int_range(self) -> Option<(i128, i128)> {
-        match self {
-            DType::I32 => Some((i32::MIN as i128, i32::MAX as i128)),
-            DType::I64 => Some((i64::MIN as i128, i64::MAX as i128)),
-            DType::Void | DType::Bool | DType::F32 | DType::Index => None,
+        match self.size() {
+            Some(bytes) if self.is_signed() => {
+                let half = 1 << (8 * bytes - 1);
+                Some((-half, half - 1))
+            }
+            Some(bytes) if self.is_unsigned() => Some((0, (1 << (8 * bytes)) - 1)),
+            _ => None,
         }
     }
 
     /// `value` reduced to this sized integer's range, as its arithmetic wraps; other types keep it.
     pub const fn wrap(self, value: i128) -> i128 {
-        match self {
-            DType::I32 => value as i32 as i128,
-            DType::I64 => value as i64 as i128,
-            DType::Void | DType::Bool | DType::F32 | DType::Index => value,
+        match self.int_range() {
+            // Exact modulo 2^128, of which the width is a divisor.
+            Some((lo, hi)) => value.wrapping_sub(lo).rem_euclid(hi - lo + 1) + lo,
+            None => value,
         }
     }
 }
@@ -102,26 +170,49 @@ pub enum Const {
     Bool(bool),
     /// An integer within the range of its dtype.
     Int(i128),
+    /// The bits of an `f16`.
+    F16(u16),
+    /// The bits of a `bf16`.
+    BF16(u16),
     /// The bits of an `f32`.
     F32(u32),
+    /// The bits of an `f64`.
+    F64(u64),
 }
 
 impl Const {
     /// The constant of `dtype` whose value is `value` exactly; `None` if there is none.
     pub fn int(dtype: DType, value: i128) -> Option<Const> {
         match dtype {
-            DType::Bool => match value {
-                0 => Some(Const::Bool(false)),
-                1 => Some(Const::Bool(true)),
-                _ => None,
-            },
-            DType::F32 => {
-                let float = value as f32;
-                (float as i128 == value).then(|| Const::from(float))
-            }
-            DType::Index => Some(Const::Int(value)),
-            DType::I32 | DType::I64 => (dtype.wrap(value) == value).then_some(Const::Int(value)),
             DType::Void => None,
+            DType::Bool => (0..=1).contains(&value).then_some(Const::Bool(value == 1)),
+            _ if dtype.is_int() => (dtype.wrap(value) == value).then_some(Const::Int(value)),
+            _ => {
+                let float = Const::float(dtype, value as f64)?;
+                (float.as_float()? as i128 == value).then_some(float)
+            }
+        }
+    }
+
+    /// The float of `dtype` nearest to `value`, ties to even; `None` if `dtype` is no float.
+    pub fn float(dtype: DType, value: f64) -> Option<Const> {
+        match dtype {
+            DType::F16 => Some(Const::F16(f16::from_f64(value).to_bits())),
+            DType::BF16 => Some(Const::BF16(bf16::from_f64(value).to_bits())),
+            DType::F32 => Some(Const::F32((value as f32).to_bits())),
+            DType::F64 => Some(Const::F64(value.to_bits())),
+            _ => None,
+        }
+    }
+
+    /// The float of `dtype` with these bits; `None` if `dtype` is no float, or has fewer bits.
+    pub fn float_bits(dtype: DType, bits: u64) -> Option<Const> {
+        match dtype {
+            DType::F16 => bits.try_into().ok().map(Const::F16),
+            DType::BF16 => bits.try_into().ok().map(Const::BF16),
+            DType::F32 => bits.try_into().ok().map(Const::F32),
+            DType::F64 => Some(Const::F64(bits)),
+            _ => None,
         }
     }
 
@@ -139,7 +230,10 @@ impl Const {
         match self {
             Const::Bool(_) => dtype == DType::Bool,
             Const::Int(value) => dtype.is_int() && dtype.wrap(value) == value,
+            Const::F16(_) => dtype == DType::F16,
+            Const::BF16(_) => dtype == DType::BF16,
             Const::F32(_) => dtype == DType::F32,
+            Const::F64(_) => dtype == DType::F64,
         }
     }
 
@@ -147,8 +241,24 @@ impl Const {
     pub const fn as_int(self) -> Option<i128> {
         match self {
             Const::Int(value) => Some(value),
-            Const::Bool(_) | Const::F32(_) => None,
+            _ => None,
         }
+    }
+
+    /// The value, which every float type shares with `f64`, if this is a float.
+    pub fn as_float(self) -> Option<f64> {
+        match self {
+            Const::Bool(_) | Const::Int(_) => None,
+            Const::F16(bits) => Some(f16::from_bits(bits).to_f64()),
+            Const::BF16(bits) => Some(bf16::from_bits(bits).to_f64()),
+            Const::F32(bits) => Some(f32::from_bits(bits).into()),
+            Const::F64(bits) => Some(f64::from_bits(bits)),
+        }
+    }
+
+    /// Whether this is a NaN.
+    pub fn is_nan(self) -> bool {
+        self.as_float().is_some_and(f64::is_nan)
     }
 }
 
@@ -158,17 +268,27 @@ impl From<f32> for Const {
     }
 }
 
+impl From<f64> for Const {
+    fn from(value: f64) -> Const {
+        Const::F64(value.to_bits())
+    }
+}
+
 impl fmt::Display for Const {
     /// Booleans and integers as usual; floats as the shortest decimal that reads back to the same
-    /// bits, and as `0x` and eight hexadecimal digits of their bits where no decimal does (NaN).
+    /// bits (of 16 bits, the shortest `f32`), and as `0x` and the hexadecimal digits of their bits
+    /// where no decimal does (NaN).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Const::Bool(value) => write!(f, "{value}"),
             Const::Int(value) => write!(f, "{value}"),
-            Const::F32(bits) => {
-                let value = f32::from_bits(bits);
-                if value.is_nan() { write!(f, "0x{bits:08x}") } else { write!(f, "{value:?}") }
-            }
+            Const::F16(bits) | Const::BF16(bits) if self.is_nan() => write!(f, "0x{bits:04x}"),
+            Const::F32(bits) if self.is_nan() => write!(f, "0x{bits:08x}"),
+            Const::F64(bits) if self.is_nan() => write!(f, "0x{bits:016x}"),
+            Const::F16(bits) => write!(f, "{:?}", f16::from_bits(bits).to_f32()),
+            Const::BF16(bits) => write!(f, "{:?}", bf16::from_bits(bits).to_f32()),
+            Const::F32(bits) => write!(f, "{:?}", f32::from_bits(bits)),
+            Const::F64(bits) => write!(f, "{:?}", f64::from_bits(bits)),
         }
     }
 }

@@ -114,7 +114,7 @@ fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
         ResultType::Stated => Some(stated),
         ResultType::SameAs(k) => node.src.get(k).map(|s| graph[*s].dtype),
         ResultType::Always(dtype) => Some(dtype),
-        ResultType::Sized => node.dtype.is_int().then_some(node.dtype),
+        ResultType::Sized => node.dtype.is_index().then_some(node.dtype),
     };
     let arg = match (node.op, &node.arg) {
         (Op::Param, Arg::Param(param)) => is_quotable(&param.name),

@@ -34,7 +34,7 @@ pub const RULES: &[Rule] = &[
         apply: |cx, n| {
             let dtype = cx.graph[n].dtype;
             let value = cx.bounds(n).single()?;
-            let value = Const::int(dtype, value).filter(|_| dtype != DType::F32)?;
+            let value = Const::int(dtype, value).filter(|_| !dtype.is_float())?;
             Some(cx.graph.constant(dtype, value))
         },
     },

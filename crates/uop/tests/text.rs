@@ -254,7 +254,7 @@ fn errors_of_words() {
             error: 5:12: unknown dtype `f23`, did you mean `f32`?
               5 | %3 = const.f23 1.0
                 |            ^^^
-            error: 6:12: unknown dtype `quadruple`, expected `void`, `bool`, `i32`, `i64`, `f32` or `index`
+            error: 6:12: unknown dtype `quadruple`, docs/ir.md lists all
               6 | %4 = const.quadruple 1.0
                 |            ^^^^^^^^^
             error: 7:6: expected `const` with a dtype, such as `const.f32`
@@ -278,7 +278,7 @@ fn errors_of_words() {
             error: 13:14: expected an operation with a dtype, such as `atomic_add.f32`
               13 | %11 = custom atomic_add 1, 2
                  |              ^^^^^^^^^^
-            error: 14:25: expected `i32`, `i64` or `f32` of `atomic_add`, found `bool`
+            error: 14:25: expected `i32`, `i64`, `u32`, `u64`, `f32` or `f64` of `atomic_add`, found `bool`
               14 | %12 = custom atomic_add.bool 1, 2
                  |                         ^^^^
         "#]],
@@ -611,7 +611,10 @@ impl Recipe {
     fn value(&self, dtype: DType) -> Const {
         match dtype {
             DType::Bool => Const::Bool(self.flags.0),
-            DType::F32 => Const::F32(self.number),
+            _ if dtype.is_float() => {
+                let bits = self.integer as u64 >> (64 - 8 * dtype.size().unwrap_or(8));
+                Const::float_bits(dtype, bits).expect("the bits fit")
+            }
             _ => Const::Int(dtype.wrap(self.integer)),
         }
     }
@@ -635,7 +638,7 @@ impl Recipe {
             Op::Special => Arg::Special(Special::ALL[self.number as usize % Special::ALL.len()]),
             Op::Load | Op::Store => Arg::Access(access),
             Op::Custom => Arg::Custom {
-                custom: atomic::add([DType::I32, DType::I64, DType::F32][self.number as usize % 3]),
+                custom: atomic::add([DType::I32, DType::U64, DType::F64][self.number as usize % 3]),
                 number: self.number,
                 access,
             },
@@ -669,7 +672,7 @@ impl Recipe {
             (ResultType::Stated, _) => dtype,
             (ResultType::SameAs(k), _) => g[src[k]].dtype,
             (ResultType::Always(dtype), _) => dtype,
-            (ResultType::Sized, _) if dtype.is_int() => dtype,
+            (ResultType::Sized, _) if dtype.is_index() => dtype,
             (ResultType::Sized, _) => DType::Index,
         };
         g.intern(Node::new(op, dtype, src).with_arg(arg))
@@ -680,7 +683,9 @@ impl Recipe {
         let dtype = DType::ALL[self.dtype];
         let mut arg = self.arg(Op::ALL[self.arg % Op::ALL.len()], dtype, &self.name);
         match &mut arg {
-            Arg::Const(value) if self.flags.1 => *value = self.value(DType::ALL[self.arg % 6]),
+            Arg::Const(value) if self.flags.1 => {
+                *value = self.value(DType::ALL[self.arg % DType::ALL.len()])
+            }
             Arg::Special(special) => *special = Special::Item(self.number as u8),
             Arg::Access(access) => access.assume_disjoint = self.flags.1,
             Arg::Custom { custom, .. } => *custom = atomic::add(dtype),

@@ -11,6 +11,7 @@ mod place_axes;
 mod simplify;
 mod size_indices;
 mod split_ranges;
+mod widen_halves;
 
 pub use check_races::check_races;
 pub use drop_unit_ranges::drop_unit_ranges;
@@ -23,6 +24,7 @@ pub use place_axes::place_axes;
 pub use simplify::simplify;
 pub use size_indices::size_indices;
 pub use split_ranges::split_ranges;
+pub use widen_halves::widen_halves;
 
 use uop::{Const, DType, Graph, Node, Op, Sources};
 

@@ -141,9 +141,9 @@ impl Validator<'_> {
             }
             let defined = defined_by(stmt);
             if let Some(value) = defined {
-                match self.program.values.get(value) {
-                    Some(DType::Bool | DType::I32 | DType::I64 | DType::F32) => {}
-                    dtype => self.error(format!("a value of {}", dtype.unwrap_or(&DType::Void))),
+                let dtype = self.program.values.get(value).copied().unwrap_or(DType::Void);
+                if dtype.size().is_none() {
+                    self.error(format!("a value of {dtype}"));
                 }
                 if self.seen.insert(value, true).is_some() {
                     self.error("defined again; each value has one definition");

@@ -250,12 +250,14 @@ impl Random {
     /// `len` integers of `-bound..=bound` as f32: sums of them are exact in any order.
     pub fn floats(&mut self, len: usize, bound: u64) -> Data {
         let mut float = || self.below(2 * bound + 1) as f32 - bound as f32;
-        Data::F32((0..len).map(|_| float()).collect())
+        Data::of::<f32>((0..len).map(|_| float()).collect())
     }
 
     /// `len` integers of `lo..=hi`.
     pub fn ints(&mut self, len: usize, lo: i32, hi: i32) -> Data {
         let width = (i64::from(hi) - i64::from(lo) + 1) as u64;
-        Data::I32((0..len).map(|_| (i64::from(lo) + self.below(width) as i64) as i32).collect())
+        Data::of::<i32>(
+            (0..len).map(|_| (i64::from(lo) + self.below(width) as i64) as i32).collect(),
+        )
     }
 }

@@ -380,7 +380,7 @@ pub(super) fn constant(word: &str, dtype: DType) -> Result<Const, String> {
             "false" => Ok(Const::Bool(false)),
             _ => Err(format!("expected `true` or `false`, found {found}")),
         },
-        DType::I32 | DType::I64 | DType::Index => {
+        _ if dtype.is_int() => {
             let value = Const::Int(integer(word)?);
             match dtype.int_range() {
                 Some((lo, hi)) if !value.fits(dtype) => {
@@ -389,37 +389,40 @@ pub(super) fn constant(word: &str, dtype: DType) -> Result<Const, String> {
                 _ => Ok(value),
             }
         }
-        DType::F32 => float(word),
+        _ => float(word, dtype),
     }
 }
 
-/// The f32 that is written as `word`: its bits, an infinity or a decimal.
-pub(super) fn float(word: &str) -> Result<Const, String> {
+/// The float of `dtype` that is written as `word`: its bits, an infinity or a decimal.
+pub(super) fn float(word: &str, dtype: DType) -> Result<Const, String> {
     let found = shown(word);
+    let width = 2 * dtype.size().unwrap_or(0);
+    let quiet = Const::float(dtype, f64::NAN).map_or(String::new(), |nan| nan.to_string());
     if let Some(digits) = word.strip_prefix("0x") {
-        return match u32::from_str_radix(digits, 16) {
-            Ok(bits) if digits.len() == 8 && !digits.starts_with('+') => Ok(Const::F32(bits)),
-            _ => Err(format!(
-                "expected the bits of an `f32`, `0x` and 8 hexadecimal digits, found {found}"
-            )),
-        };
+        let bits = u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+        let value = bits.filter(|_| digits.len() == width).map(|b| Const::float_bits(dtype, b));
+        return value.flatten().ok_or_else(|| {
+            format!("expected the bits of an `{dtype}`, `0x` and {width} hexadecimal digits, found {found}")
+        });
     }
-    if word == "inf" || word == "-inf" {
-        return Ok(Const::from(if word == "inf" { f32::INFINITY } else { f32::NEG_INFINITY }));
-    }
-    // The standard parser also takes `nan`, `infinity` and a leading `.` or `+`.
+    // The standard parser also takes `nan`, `infinity` and a leading `.` or `+`. An f32 is rounded
+    // once; 16 bits by way of an f64.
     let digits = word.strip_prefix('-').unwrap_or(word);
-    let value = word.parse::<f32>().ok();
-    match value.filter(|_| digits.starts_with(|c: char| c.is_ascii_digit())) {
-        Some(value) if value.is_infinite() => {
-            Err(format!("{found} does not fit `f32`, write `inf` or `-inf`"))
+    let decimal = digits.starts_with(|c: char| c.is_ascii_digit());
+    let value = match dtype {
+        DType::F32 => word.parse().ok().map(|value: f32| Const::from(value)),
+        _ => word.parse().ok().and_then(|value| Const::float(dtype, value)),
+    };
+    match value.filter(|_| decimal || digits == "inf") {
+        Some(value) if decimal && value.as_float().is_some_and(f64::is_infinite) => {
+            Err(format!("{found} does not fit `{dtype}`, write `inf` or `-inf`"))
         }
-        Some(value) => Ok(Const::from(value)),
+        Some(value) => Ok(value),
         None if word.to_ascii_lowercase().ends_with("nan") => Err(format!(
-            "expected a decimal, found {found}; write a NaN by its bits, such as `0x7fc00000`"
+            "expected a decimal, found {found}; write a NaN by its bits, such as `{quiet}`"
         )),
         None => Err(format!(
-            "expected a decimal, `inf`, `-inf` or the bits `0x…` of an `f32`, found {found}"
+            "expected a decimal, `inf`, `-inf` or the bits `0x…` of an `{dtype}`, found {found}"
         )),
     }
 }

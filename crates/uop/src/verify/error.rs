@@ -88,7 +88,7 @@ pub enum VerifyErrorKind {
         dtype: DType,
     },
     /// The elements of a buffer have no size.
-    #[error("{op} of {dtype}, which has no size in memory; use bool, i32, i64 or f32")]
+    #[error("{op} of {dtype}, which has no size in memory; use bool or a sized number")]
     NotStorable {
         /// PARAM or BUFFER.
         op: Op,
@@ -111,7 +111,7 @@ pub enum VerifyErrorKind {
     #[error("load has assume_disjoint; put it on the store or custom that writes")]
     DisjointLoad,
     /// The result of a CAST is no value.
-    #[error("cast to void, expected bool, i32, i64, f32 or index")]
+    #[error("cast to void, expected bool or a number")]
     CastToVoid,
 
     /// A SPECIAL, or a THREAD range, before lowering.

@@ -359,7 +359,7 @@ impl<'g> Verifier<'g> {
         let op = node.op;
         let dtype = |slot: usize| self.graph[node.src[slot]].dtype;
         let before = self.errors.len();
-        let sized = self.phase == Phase::Lowered && node.dtype.is_int();
+        let sized = self.phase == Phase::Lowered && node.dtype.is_index();
         let expected = match (op.result(), &node.arg) {
             (_, Arg::Custom { custom, .. }) => custom.contract().result,
             (ResultType::Stated, _) => node.dtype,
@@ -382,7 +382,7 @@ impl<'g> Verifier<'g> {
             if self.phase == Phase::Lowered {
                 expected = match role {
                     Role::Bound | Role::Extent => node.dtype,
-                    Role::Index if found.is_int() => found,
+                    Role::Index if found.is_index() => found,
                     _ => expected,
                 };
             }
@@ -990,9 +990,9 @@ fn works_on(op: Op, dtype: DType) -> bool {
 /// The dtypes for which [`works_on`] holds.
 fn operands_of(op: Op) -> &'static str {
     match op {
-        Op::And | Op::Or => "bool, i32 or i64",
-        Op::CmpEq | Op::CmpNe | Op::Where => "bool, i32, i64, f32 or index",
-        _ => "i32, i64, f32 or index",
+        Op::And | Op::Or => "bool or sized integers",
+        Op::CmpEq | Op::CmpNe | Op::Where => "numbers or bool",
+        _ => "numbers",
     }
 }
 

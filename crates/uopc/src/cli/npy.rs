@@ -18,8 +18,24 @@ use super::{Failure, shown};
 /// The longest header that is read, in bytes. Numpy's own limit is 10,000.
 const MAX_HEADER: u32 = 1 << 16;
 
-/// How many elements are read at a time.
-const CHUNK: usize = 1 << 14;
+/// How many bytes are read at a time: whole elements of any type.
+const CHUNK: usize = 1 << 16;
+
+/// What numpy calls the dtypes that it has, behind the byte order.
+const DESCR: [(DType, &str); 12] = [
+    (DType::Bool, "b1"),
+    (DType::I8, "i1"),
+    (DType::I16, "i2"),
+    (DType::I32, "i4"),
+    (DType::I64, "i8"),
+    (DType::U8, "u1"),
+    (DType::U16, "u2"),
+    (DType::U32, "u4"),
+    (DType::U64, "u8"),
+    (DType::F16, "f2"),
+    (DType::F32, "f4"),
+    (DType::F64, "f8"),
+];
 
 /// Fills `data` from the array in `path`, which must have its dtype and this shape.
 pub(crate) fn read(path: &Path, data: &mut Data, shape: &[u64]) -> Result<(), Failure> {
@@ -38,7 +54,13 @@ fn read_from(file: &mut dyn Read, data: &mut Data, shape: &[u64]) -> Result<(), 
     let text = header_text(file).map_err(failed)?;
     let header = Header::parse(&text).ok_or("; the header is malformed")?;
     let dtype = header.dtype();
-    if dtype != Some(data.dtype()) || header.shape != shape {
+    // Numpy has no bf16: its bits travel as u16.
+    let same = dtype
+        == Some(match data.dtype() {
+            DType::BF16 => DType::U16,
+            dtype => dtype,
+        });
+    if !same || header.shape != shape {
         let dtype = dtype.map(|dtype| dtype.to_string());
         let dtype = dtype.unwrap_or_else(|| shown(format!("`{:.40}`", header.descr)));
         let shape = &header.shape;
@@ -47,16 +69,7 @@ fn read_from(file: &mut dyn Read, data: &mut Data, shape: &[u64]) -> Result<(), 
             axes => format!(", found {dtype} with {axes} axes"),
         });
     }
-    let done = match data {
-        Data::Bool(to) => fill(file, &header, to, |[byte]| match byte {
-            0 | 1 => Ok(byte == 1),
-            _ => Err(io::Error::other(format!("a bool is 0 or 1, found {byte}"))),
-        }),
-        Data::I32(to) => fill(file, &header, to, |bytes| Ok(i32::from_le_bytes(bytes))),
-        Data::I64(to) => fill(file, &header, to, |bytes| Ok(i64::from_le_bytes(bytes))),
-        Data::F32(to) => fill(file, &header, to, |bytes| Ok(f32::from_le_bytes(bytes))),
-    };
-    done.map_err(failed)
+    fill(file, &header, data).map_err(failed)
 }
 
 fn header_text(file: &mut dyn Read) -> io::Result<String> {
@@ -138,11 +151,8 @@ impl<'a> Header<'a> {
 
     fn dtype(&self) -> Option<DType> {
         match self.descr.strip_prefix(['<', '>', '=', '|']).unwrap_or(self.descr) {
-            "b1" | "?" => Some(DType::Bool),
-            "i4" => Some(DType::I32),
-            "i8" => Some(DType::I64),
-            "f4" => Some(DType::F32),
-            _ => None,
+            "?" => Some(DType::Bool),
+            name => DESCR.iter().find(|(_, descr)| *descr == name).map(|&(dtype, _)| dtype),
         }
     }
 
@@ -161,42 +171,40 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     text[1..].split_once(quote)
 }
 
-/// Reads as many elements as `to` has, each from `N` bytes, which `from` gets in little-endian
-/// order.
-fn fill<T: Copy, const N: usize>(
-    file: &mut dyn Read,
-    header: &Header<'_>,
-    to: &mut Vec<T>,
-    from: impl Fn([u8; N]) -> io::Result<T>,
-) -> io::Result<()> {
-    let mut bytes = vec![[0; N]; to.len().min(CHUNK)];
-    for chunk in to.chunks_mut(CHUNK) {
-        let bytes = &mut bytes[..chunk.len()];
-        file.read_exact(bytes.as_flattened_mut())?;
-        for (to, bytes) in chunk.iter_mut().zip(bytes) {
-            if header.is_big_endian() {
-                bytes.reverse();
-            }
-            *to = from(*bytes)?;
+/// Reads as many elements as `data` has.
+fn fill(file: &mut dyn Read, header: &Header<'_>, data: &mut Data) -> io::Result<()> {
+    let dtype = data.dtype();
+    let size = dtype.size().unwrap_or(1);
+    for bytes in data.bytes_mut().chunks_mut(CHUNK) {
+        file.read_exact(bytes)?;
+        if dtype == DType::Bool
+            && let Some(byte) = bytes.iter().find(|&&byte| byte > 1)
+        {
+            return Err(io::Error::other(format!("a bool is 0 or 1, found {byte}")));
+        }
+        if header.is_big_endian() != cfg!(target_endian = "big") {
+            bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
         }
     }
-    if header.fortran && !to.is_empty() {
-        *to = rows_first(to, &header.shape)?;
+    if header.fortran && !data.is_empty() {
+        rows_first(data.bytes_mut(), size, &header.shape)?;
     }
     Ok(())
 }
 
-/// The elements of a non-empty array that has its first axis fastest, with its last axis fastest.
-fn rows_first<T: Copy>(data: &[T], shape: &[u64]) -> io::Result<Vec<T>> {
-    let mut strides = vec![1; shape.len()];
+/// Puts the elements of a non-empty array that has its first axis fastest in an order with the last
+/// axis fastest.
+fn rows_first(data: &mut [u8], size: usize, shape: &[u64]) -> io::Result<()> {
+    let mut strides = vec![size; shape.len()];
     for axis in 1..shape.len() {
         strides[axis] = strides[axis - 1] * shape[axis - 1] as usize;
     }
-    let mut out = Vec::new();
-    out.try_reserve_exact(data.len())?;
+    let mut columns = Vec::new();
+    columns.try_reserve_exact(data.len())?;
+    columns.extend_from_slice(data);
     let (mut index, mut from) = (vec![0; shape.len()], 0);
-    while out.len() < data.len() {
-        out.push(data[from]);
+    for element in data.chunks_exact_mut(size) {
+        element.copy_from_slice(&columns[from..][..size]);
         for axis in (0..shape.len()).rev() {
             index[axis] += 1;
             from += strides[axis];
@@ -207,7 +215,7 @@ fn rows_first<T: Copy>(data: &[T], shape: &[u64]) -> io::Result<Vec<T>> {
             from -= strides[axis] * shape[axis] as usize;
         }
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Writes `data` as an array of this shape.
@@ -220,16 +228,20 @@ pub(crate) fn write(output: Output, data: &Data, shape: &[u64]) -> Result<(), Fa
 }
 
 fn write_to(file: &mut impl Write, data: &Data, shape: &[u64]) -> io::Result<()> {
-    let descr = match data {
-        Data::Bool(_) => "|b1",
-        Data::I32(_) => "<i4",
-        Data::I64(_) => "<i8",
-        Data::F32(_) => "<f4",
+    let dtype = data.dtype();
+    let known = DESCR.iter().find(|(known, _)| *known == dtype);
+    // Numpy has no bf16: its bits travel as u16.
+    let descr = known.map_or("u2", |(_, descr)| descr);
+    let order = match (dtype.size(), cfg!(target_endian = "big")) {
+        (Some(1), _) => "|",
+        (_, false) => "<",
+        (_, true) => ">",
     };
     let comma = if shape.len() == 1 { "," } else { "" };
     let shape = list(shape);
-    let header =
-        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}{comma}), }}");
+    let header = format!(
+        "{{'descr': '{order}{descr}', 'fortran_order': False, 'shape': ({shape}{comma}), }}"
+    );
     // The elements start at a multiple of 64 bytes, after the ten in front of the header.
     let len = (10 + header.len() + 1).next_multiple_of(64) - 10;
     let short =
@@ -237,12 +249,7 @@ fn write_to(file: &mut impl Write, data: &Data, shape: &[u64]) -> io::Result<()>
     file.write_all(b"\x93NUMPY\x01\x00")?;
     file.write_all(&short.to_le_bytes())?;
     writeln!(file, "{header:0$}", len - 1)?;
-    match data {
-        Data::Bool(data) => data.iter().try_for_each(|&x| file.write_all(&[x.into()])),
-        Data::I32(data) => data.iter().try_for_each(|x| file.write_all(&x.to_le_bytes())),
-        Data::I64(data) => data.iter().try_for_each(|x| file.write_all(&x.to_le_bytes())),
-        Data::F32(data) => data.iter().try_for_each(|x| file.write_all(&x.to_le_bytes())),
-    }
+    file.write_all(data.bytes())
 }
 
 fn list(shape: &[u64]) -> String {
@@ -265,20 +272,26 @@ mod tests {
 
     /// The six elements of an `i32[2, 3]`.
     fn read_i32(file: &[u8]) -> Result<Vec<i32>, String> {
-        let mut data = Data::I32(vec![0; 6]);
+        let mut data = Data::of(vec![0i32; 6]);
         read_from(&mut &file[..], &mut data, &[2, 3])?;
-        let Data::I32(data) = data else { unreachable!("the dtype stays") };
+        let data = data.to_vec::<i32>().expect("the dtype stays");
         Ok(data)
     }
 
     #[test]
     fn what_is_written_is_read() {
         let arrays = [
-            (Data::Bool(vec![true, false]), vec![2]),
-            (Data::I32(vec![i32::MIN, 7]), vec![1, 2]),
-            (Data::I64(vec![i64::MIN]), vec![]),
-            (Data::F32(vec![-0.0, 1.5, f32::NAN, f32::MAX]), vec![2, 2]),
-            (Data::F32(vec![]), vec![0, 1 << 62, 1 << 62]),
+            (Data::of(vec![true, false]), vec![2]),
+            (Data::of(vec![i32::MIN, 7]), vec![1, 2]),
+            (Data::of(vec![i64::MIN]), vec![]),
+            (Data::of(vec![-0.0, 1.5, f32::NAN, f32::MAX]), vec![2, 2]),
+            (Data::of(Vec::<u16>::new()), vec![0]),
+            (Data::of(vec![i8::MIN]), vec![1]),
+            (Data::of(vec![u64::MAX, 1]), vec![2]),
+            (Data::of(vec![1e300f64]), vec![1]),
+            (Data::of(vec![half::f16::MAX, half::f16::NEG_ZERO]), vec![2]),
+            (Data::of(vec![half::bf16::MAX, half::bf16::NEG_ZERO]), vec![2]),
+            (Data::of(Vec::<f32>::new()), vec![0, 1 << 62, 1 << 62]),
         ];
         for (data, shape) in arrays {
             let mut file = Vec::new();
