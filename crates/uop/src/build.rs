@@ -33,7 +33,7 @@ use crate::custom::{Custom, atomic};
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param};
 use crate::op::Op;
-use crate::verify::{Phase, VerifyErrorKind, verify};
+use crate::verify::{Phase, VerifyError, verify};
 
 /// A finished kernel: a graph in canonical form and its SINK.
 #[derive(Clone, Debug)]
@@ -390,7 +390,7 @@ impl<'k> Val<'k> {
             let errors = errors.errors.into_iter().map(|error| BuildError {
                 place: inner.places.get(&error.node).copied().unwrap_or(Location::caller()),
                 node: Some(error.node),
-                kind: BuildErrorKind::Verify(error.kind),
+                kind: BuildErrorKind::Verify(error),
             });
             return Err(BuildErrors { errors: errors.collect() });
         }
@@ -689,6 +689,6 @@ pub enum BuildErrorKind {
         op: Op,
     },
     /// The graph breaks a rule of the verifier.
-    #[error("{0}")]
-    Verify(VerifyErrorKind),
+    #[error("{}", .0.message)]
+    Verify(VerifyError),
 }

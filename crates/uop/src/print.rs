@@ -11,10 +11,10 @@
 
 use std::fmt::{self, Write};
 
-use crate::custom::Custom;
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Graph, Id, Node, Special};
 use crate::op::{Op, ResultType};
+use crate::verify::form;
 
 /// The version of the text form that is written and read.
 pub const VERSION: u32 = 1;
@@ -116,35 +116,17 @@ fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
         ResultType::Always(dtype) => Some(dtype),
         ResultType::Sized => node.dtype.is_int().then_some(node.dtype),
     };
-    let arg = match (node.op, &node.arg) {
-        (Op::Param, Arg::Param(param)) => is_quotable(&param.name),
-        (Op::Const, Arg::Const(value)) => value.fits(node.dtype),
-        (Op::Special, Arg::Special(special)) => Special::ALL.contains(special),
-        (Op::Buffer, Arg::Buffer(_)) | (Op::Range, Arg::Range(_)) => true,
-        (Op::Load, Arg::Access(access)) => !access.assume_disjoint,
-        (Op::Store, Arg::Access(_)) => true,
-        (Op::Custom, Arg::Custom { custom, .. }) => {
-            let args = custom.contract().args.len();
-            let known = Custom::parse(&custom.to_string(), custom.dtype());
-            known.as_ref() == Some(custom) && (args..=args + 1).contains(&node.src.len())
-        }
+    let arg = match &node.arg {
+        Arg::None | Arg::Buffer(_) | Arg::Range(_) => true,
+        Arg::Param(param) => is_quotable(&param.name),
+        Arg::Const(value) => value.fits(node.dtype),
+        Arg::Special(special) => Special::ALL.contains(special),
+        Arg::Access(access) => node.op != Op::Load || !access.assume_disjoint,
+        Arg::Custom { custom, .. } => custom.is_known(),
         // The text form has one sink, its last line.
-        (Op::Sink, Arg::Sink(name)) => n == root && is_quotable(name),
-        (
-            Op::Param
-            | Op::Const
-            | Op::Special
-            | Op::Buffer
-            | Op::Range
-            | Op::Load
-            | Op::Store
-            | Op::Custom
-            | Op::Sink,
-            _,
-        ) => false,
-        (_, arg) => *arg == Arg::None,
+        Arg::Sink(name) => n == root && is_quotable(name),
     };
-    node.op.arity().admits(node.src.len()) && dtype == Some(node.dtype) && arg
+    form(node).is_ok() && dtype == Some(node.dtype) && arg
 }
 
 fn is_quotable(name: &str) -> bool {
