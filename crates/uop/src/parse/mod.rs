@@ -12,9 +12,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use self::lex::{
-    Cursor, Fault, Kind, Token, constant, either, integer, is_integer, named, shown, unknown,
-};
+use self::lex::{Cursor, Fault, Kind, Token, constant, either, integer, is_integer, named, shown};
 use crate::custom::Custom;
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special};
@@ -223,7 +221,10 @@ impl<'a> Parser<'a> {
         if let Some((line, text, cursor)) = lines.peek_mut() {
             (self.line, self.text) = (*line, *text);
             let is_node = matches!(cursor.token.kind, Kind::Name(_));
-            known = self.version(cursor);
+            known = self.version(cursor).unwrap_or_else(|fault| {
+                self.report(fault);
+                true
+            });
             // The version line is missing; what is there is the first node.
             if !is_node {
                 lines.next();
@@ -269,32 +270,20 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the version line; false if it is that of another version.
-    fn version(&mut self, c: &mut Cursor<'a>) -> bool {
+    fn version(&mut self, c: &mut Cursor<'a>) -> Result<bool, Fault> {
         let what = format!("the version line `uopc {VERSION}`");
         if !c.eat("uopc") {
             let mut fault = c.expected(&what);
             fault.message += "; it comes first";
-            self.report(fault);
-            return true;
+            return Err(fault);
         }
-        match c.any_word("a version number") {
-            Ok(token) if token.raw == VERSION.to_string() => {
-                if let Err(fault) = c.end() {
-                    self.report(fault);
-                }
-                true
-            }
-            Ok(token) => {
-                let found = shown(token.raw);
-                let message = format!("unknown version {found}, expected {what}");
-                self.report(token.fault(message));
-                false
-            }
-            Err(fault) => {
-                self.report(fault);
-                true
-            }
+        let token = c.any_word("a version number")?;
+        if token.raw != VERSION.to_string() {
+            let found = shown(token.raw);
+            self.report(token.fault(format!("unknown version {found}, expected {what}")));
+            return Ok(false);
         }
+        c.end().map(|()| true)
     }
 
     /// Takes the line of a node; `None` if it failed.
@@ -323,10 +312,9 @@ impl<'a> Parser<'a> {
         match self.names.get(name) {
             Some(definition) if definition.line < self.line => {
                 let first = definition.line;
-                let message = format!("`%{name}` is defined twice, first on line {first}");
-                return Err(token.fault(message));
+                return token.fail(format!("`%{name}` is defined twice, first on line {first}"));
             }
-            _ => c.mark("=")?,
+            _ => c.expect("=")?,
         }
 
         let word = c.any_word("an op")?;
@@ -339,7 +327,7 @@ impl<'a> Parser<'a> {
             (Some(first), Op::Sink) => {
                 let message =
                     format!("expected one `sink`, found another; the first is on line {first}");
-                return Err(word.fault(message));
+                return word.fail(message);
             }
             (Some(first), _) if !self.trailing => {
                 self.trailing = true;
@@ -347,7 +335,7 @@ impl<'a> Parser<'a> {
                     "expected nothing after the `sink` of line {first}, found `{op}`; \
                      the `sink` line is the last"
                 );
-                return Err(word.fault(message));
+                return word.fail(message);
             }
             (None, Op::Sink) => self.sink = Some(self.line),
             _ => {}
@@ -361,12 +349,11 @@ impl<'a> Parser<'a> {
             None if op.result() == ResultType::Sized => DType::Index,
             None if is_stated => {
                 let message = format!("expected `{op}` with a dtype, such as `{op}.f32`");
-                return Err(word.fault(message));
+                return word.fail(message);
             }
             Some(_) => {
                 let found = shown(word.raw);
-                let message = format!("expected `{op}` without a dtype, found {found}");
-                return Err(word.fault(message));
+                return word.fail(format!("expected `{op}` without a dtype, found {found}"));
             }
             // Until the sources are known.
             None => DType::Void,
@@ -376,7 +363,7 @@ impl<'a> Parser<'a> {
         let arg = match op {
             Op::Param => {
                 self.list(c, &mut src)?;
-                c.word("slot")?;
+                c.expect("slot")?;
                 Arg::Param(Box::new(Param {
                     slot: c.number()?,
                     mutable: c.eat("mut"),
@@ -385,7 +372,7 @@ impl<'a> Parser<'a> {
             }
             Op::Buffer => {
                 self.list(c, &mut src)?;
-                c.word("number")?;
+                c.expect("number")?;
                 Arg::Buffer(c.number()?)
             }
             Op::Const => {
@@ -395,7 +382,7 @@ impl<'a> Parser<'a> {
             }
             Op::Range => {
                 self.operand(c, &mut src)?;
-                c.word("axis")?;
+                c.expect("axis")?;
                 let number = c.number()?;
                 let kind = c.any_word("an axis type")?;
                 let kind = named("axis type", &kind, &AxisType::ALL)?;
@@ -417,7 +404,7 @@ impl<'a> Parser<'a> {
             }
             Op::Store => {
                 self.operand(c, &mut src)?;
-                c.mark(",")?;
+                c.expect(",")?;
                 self.operand(c, &mut src)?;
                 Arg::Access(self.access(c, &mut src, op)?)
             }
@@ -429,7 +416,7 @@ impl<'a> Parser<'a> {
                     let (wanted, found) = (contract.args.len(), src.len());
                     let message =
                         format!("expected {wanted} operands of `{custom}`, found {found}");
-                    return Err(word.fault(message));
+                    return word.fail(message);
                 }
                 dtype = contract.result;
                 let access = self.access(c, &mut src, op)?;
@@ -450,7 +437,7 @@ impl<'a> Parser<'a> {
         c.end()?;
         if !op.arity().admits(src.len()) {
             let message = format!("expected {} of `{op}`, found {}", op.arity(), src.len());
-            return Err(word.fault(message));
+            return word.fail(message);
         }
 
         let Some(src) = src.into_iter().collect::<Option<Sources>>() else {
@@ -524,7 +511,7 @@ impl<'a> Parser<'a> {
     /// Takes operands with commas between them.
     fn operands(&mut self, c: &mut Cursor<'a>, src: &mut Operands) -> Result<(), Fault> {
         self.operand(c, src)?;
-        while c.eat_mark(",") {
+        while c.eat(",") {
             self.operand(c, src)?;
         }
         Ok(())
@@ -532,10 +519,10 @@ impl<'a> Parser<'a> {
 
     /// Takes operands in brackets, or none.
     fn list(&mut self, c: &mut Cursor<'a>, src: &mut Operands) -> Result<(), Fault> {
-        c.mark("[")?;
-        if !c.eat_mark("]") {
+        c.expect("[")?;
+        if !c.eat("]") {
             self.operands(c, src)?;
-            c.mark("]")?;
+            c.expect("]")?;
         }
         Ok(())
     }
@@ -563,22 +550,18 @@ impl<'a> Parser<'a> {
 
 /// The operation called `token`, such as `atomic_add.f32`.
 fn custom(token: &Token<'_>) -> Result<Custom, Fault> {
-    let (name, suffix) = token.split(token.raw.rfind('.'));
-    let all = || DType::ALL.into_iter().flat_map(Custom::all);
-    let mut known: Vec<String> = all().map(|custom| custom.to_string()).collect();
-    known.dedup();
-    if !known.iter().any(|known| known == name.raw) {
-        return Err(name.fault(unknown("operation", name.raw, &known)));
-    }
+    let (word, suffix) = token.split(token.raw.rfind('.'));
+    let all: Vec<Custom> = DType::ALL.into_iter().flat_map(Custom::all).collect();
+    let mut names: Vec<String> = all.iter().map(Custom::to_string).collect();
+    names.dedup();
+    let name = named("operation", &word, &names)?;
     let Some(suffix) = suffix else {
-        let message = format!("expected an operation with a dtype, such as `{}.f32`", name.raw);
-        return Err(name.fault(message));
+        return word.fail(format!("expected an operation with a dtype, such as `{name}.f32`"));
     };
     let dtype = named("dtype", &suffix, &DType::ALL)?;
-    Custom::parse(name.raw, dtype).ok_or_else(|| {
-        let dtypes = all().filter(|custom| custom.to_string() == name.raw);
+    Custom::parse(&name, dtype).ok_or_else(|| {
+        let dtypes = all.iter().filter(|custom| custom.to_string() == name);
         let dtypes: Vec<String> = dtypes.map(|custom| format!("`{}`", custom.dtype())).collect();
-        let (name, dtypes) = (name.raw, either(&dtypes));
-        suffix.fault(format!("expected {dtypes} of `{name}`, found `{dtype}`"))
+        suffix.fault(format!("expected {} of `{name}`, found `{dtype}`", either(&dtypes)))
     })
 }

@@ -711,26 +711,25 @@ impl Verifier<'_> {
         let graph = self.graph;
         // For each node and each range of its region, one END that closes it and another if there
         // are several.
-        let mut binders = vec![SmallVec::<[[Option<Id>; 2]; 2]>::new(); self.sink.index() + 1];
+        type Ends = SmallVec<[Id; 2]>;
+        let mut binders = vec![SmallVec::<[Ends; 2]>::new(); self.sink.index() + 1];
         for &user in self.nodes.iter().rev() {
             let node = &graph[user];
             let own = std::mem::take(&mut binders[user.index()]);
             for &s in &node.src {
                 let open = regions.open(s);
                 let known = &mut binders[s.index()];
-                known.resize(open.len(), [None; 2]);
+                known.resize(open.len(), Ends::new());
                 for (r, known) in open.iter().zip(known) {
                     let more = if node.op == Op::End && node.src[1..].contains(r) {
-                        [Some(user), None]
+                        Ends::from_slice(&[user])
                     } else {
                         let place = regions.open(user).binary_search(r).ok();
-                        place.and_then(|place| own.get(place)).copied().unwrap_or_default()
+                        place.and_then(|place| own.get(place)).cloned().unwrap_or_default()
                     };
-                    for end in more.into_iter().flatten() {
-                        if known[0].is_none() {
-                            known[0] = Some(end);
-                        } else if known[0] != Some(end) && known[1].is_none() {
-                            known[1] = Some(end);
+                    for end in more {
+                        if known.len() < 2 && !known.contains(&end) {
+                            known.push(end);
                         }
                     }
                 }
@@ -767,29 +766,24 @@ impl Verifier<'_> {
             let op = node.op;
             let storage = node.addresses().first().and_then(|&address| self.fact(address).storage);
             let open = regions.open(n);
-            if node.is_effect() {
-                for (&r, ends) in open.iter().zip(&binders[n.index()]) {
-                    if let [Some(one), Some(other)] = *ends {
-                        let message = format!(
-                            "{op} lies under two ends of {}, {} and {}; \
-                             close it once, or store once for each",
-                            self.range(r),
-                            one.min(other),
-                            one.max(other)
-                        );
-                        self.error(n, Kind::TwoBinders, message);
-                    }
-                }
-            }
-            let Some(storage) = storage.filter(|storage| written[storage.index()]) else {
-                continue;
-            };
+            let storage = storage.filter(|storage| written[storage.index()]);
             let mut lacking = Ranges::new();
             for (&s, ends) in open.iter().zip(&binders[n.index()]) {
-                if node.is_effect() && ends[1].is_some() {
+                if node.is_effect()
+                    && let [one, other] = ends[..]
+                {
+                    let message = format!(
+                        "{op} lies under two ends of {}, {} and {}; \
+                         close it once, or store once for each",
+                        self.range(s),
+                        one.min(other),
+                        one.max(other)
+                    );
+                    self.error(n, Kind::TwoBinders, message);
                     continue;
                 }
-                for &end in ends.iter().flatten() {
+                let Some(storage) = storage else { continue };
+                for &end in ends {
                     let listed = graph[end].src[1..].iter().copied().take_while(|&r| r != s);
                     for r in regions.open(end).iter().copied().chain(listed) {
                         let matters = match graph.axis(r).kind {
@@ -922,7 +916,8 @@ impl Verifier<'_> {
 /// lengths of its shape and the indices.
 type Key = (Id, Sources);
 
-fn is_identifier(name: &str) -> bool {
+/// Whether `name` is letters, digits and `_`, the first no digit.
+pub(crate) fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
