@@ -271,12 +271,18 @@ impl<'k> Val<'k> {
         self.shape()?.into_iter().try_fold(1, i64::checked_mul)
     }
 
+    /// The node `op` of this and `rest`.
+    #[track_caller]
+    fn with(self, op: Op, dtype: DType, rest: impl Indices<'k>) -> Val<'k> {
+        let mut src = vec![self];
+        src.extend(rest.to_indices(self.kernel));
+        self.kernel.node(op, dtype, &src, Arg::None)
+    }
+
     /// This buffer seen with other axis lengths of the same product, in row-major order.
     #[track_caller]
     pub fn reshape(self, shape: impl Indices<'k>) -> Val<'k> {
-        let mut src = vec![self];
-        src.extend(shape.to_indices(self.kernel));
-        self.kernel.node(Op::Reshape, self.dtype(), &src, Arg::None)
+        self.with(Op::Reshape, self.dtype(), shape)
     }
 
     /// This buffer seen with one axis; itself if it has one.
@@ -291,9 +297,7 @@ impl<'k> Val<'k> {
     /// The address of one element of this buffer: one index per axis.
     #[track_caller]
     pub fn at(self, indices: impl Indices<'k>) -> Val<'k> {
-        let mut src = vec![self];
-        src.extend(indices.to_indices(self.kernel));
-        self.kernel.node(Op::Index, self.dtype(), &src, Arg::None)
+        self.with(Op::Index, self.dtype(), indices)
     }
 
     /// The element at this address.
@@ -360,17 +364,13 @@ impl<'k> Val<'k> {
     /// puts them inside its loop.
     #[track_caller]
     pub fn after(self, deps: impl Indices<'k>) -> Val<'k> {
-        let mut src = vec![self];
-        src.extend(deps.to_indices(self.kernel));
-        self.kernel.node(Op::After, self.dtype(), &src, Arg::None)
+        self.with(Op::After, self.dtype(), deps)
     }
 
     /// This effect for every point of `ranges`, outermost first.
     #[track_caller]
     pub fn end(self, ranges: impl Indices<'k>) -> Val<'k> {
-        let mut src = vec![self];
-        src.extend(ranges.to_indices(self.kernel));
-        self.kernel.node(Op::End, DType::Void, &src, Arg::None)
+        self.with(Op::End, DType::Void, ranges)
     }
 
     /// The whole kernel, verified.
