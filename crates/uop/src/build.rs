@@ -62,9 +62,7 @@ impl KernelGraph {
     pub fn message(&self, n: Id, message: &str) -> String {
         let message = crate::print::localize(&self.graph, self.sink, message);
         match self.place(n) {
-            Some(place) => {
-                format!("{}:{}:{}: {message}", place.file(), place.line(), place.column())
-            }
+            Some(place) => format!("{place}: {message}"),
             None => message,
         }
     }
@@ -574,11 +572,8 @@ impl<'k> Operand<'k> for f32 {
 
     #[track_caller]
     fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
-        kernel.literal(
-            dtype,
-            (dtype == DType::F32).then_some(Const::from(self)),
-            format_args!("{self:?}"),
-        )
+        let value = (dtype == DType::F32).then_some(Const::from(self));
+        kernel.literal(dtype, value, format_args!("{self:?}"))
     }
 }
 
@@ -639,13 +634,8 @@ pub struct BuildErrors {
 
 impl fmt::Display for BuildErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, error) in self.errors.iter().enumerate() {
-            if i > 0 {
-                writeln!(f)?;
-            }
-            write!(f, "{error}")?;
-        }
-        Ok(())
+        let lines: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -662,7 +652,7 @@ pub struct BuildError {
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: ", self.place.file(), self.place.line(), self.place.column())?;
+        write!(f, "{}: ", self.place)?;
         if let Some(node) = self.node {
             write!(f, "{node}: ")?;
         }

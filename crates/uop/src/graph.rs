@@ -320,12 +320,8 @@ impl Graph {
     ///
     /// If the table has the dtype stated by the node, or taken from a source that is missing.
     pub fn op(&mut self, op: Op, src: &[Id]) -> Id {
-        let dtype = match op.result() {
-            ResultType::SameAs(n) => self[src[n]].dtype,
-            ResultType::Always(dtype) => dtype,
-            ResultType::Sized => DType::Index,
-            ResultType::Stated => panic!("{op} states its dtype"),
-        };
+        assert!(op.result() != ResultType::Stated, "{op} states its dtype");
+        let dtype = op.result().dtype(DType::Index, |k| self[src[k]].dtype);
         self.intern(Node::new(op, dtype, src.iter().copied()))
     }
 

@@ -92,16 +92,15 @@ fn literal(node: &Node) -> Option<i128> {
 /// Whether the text form has words for `n`, so that they mean this very node.
 fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
     let node = &graph[n];
+    if form(node).is_err() {
+        return false;
+    }
     let stated = match &node.arg {
         Arg::Custom { custom, .. } => custom.contract().result,
         _ => node.dtype,
     };
-    let dtype = match node.op.result() {
-        ResultType::Stated => Some(stated),
-        ResultType::SameAs(k) => node.src.get(k).map(|s| graph[*s].dtype),
-        ResultType::Always(dtype) => Some(dtype),
-        ResultType::Sized => node.dtype.is_int().then_some(node.dtype),
-    };
+    let dtype = node.op.result().dtype(stated, |k| graph[node.src[k]].dtype);
+    let sized = node.op.result() != ResultType::Sized || dtype.is_int();
     let arg = match &node.arg {
         Arg::None | Arg::Buffer(_) | Arg::Range(_) => true,
         Arg::Param(param) => is_quotable(&param.name),
@@ -112,7 +111,7 @@ fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
         // The text form has one sink, its last line.
         Arg::Sink(name) => n == root && is_quotable(name),
     };
-    form(node).is_ok() && dtype == Some(node.dtype) && arg
+    dtype == node.dtype && sized && arg
 }
 
 fn is_quotable(name: &str) -> bool {

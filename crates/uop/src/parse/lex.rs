@@ -166,14 +166,12 @@ impl<'a> Cursor<'a> {
 
     /// The error that the token is not `what`.
     pub(super) fn expected(&self, what: &str) -> Fault {
-        match &self.token.kind {
-            Kind::Wrong(why) => self.token.fault(why),
-            Kind::End => self.token.fault(format!("expected {what}, found the end of the line")),
-            _ => {
-                let found = shown(self.token.raw);
-                self.token.fault(format!("expected {what}, found {found}"))
-            }
-        }
+        let found = match &self.token.kind {
+            Kind::Wrong(why) => return self.token.fault(why),
+            Kind::End => "the end of the line".to_string(),
+            _ => shown(self.token.raw),
+        };
+        self.token.fault(format!("expected {what}, found {found}"))
     }
 
     /// The error that the token is neither `what` nor anything else that was tried.

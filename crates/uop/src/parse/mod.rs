@@ -360,18 +360,30 @@ impl<'a> Parser<'a> {
         };
 
         let mut src = Operands::new();
+        match op {
+            Op::Param | Op::Buffer => self.list(c, &mut src)?,
+            Op::Reshape | Op::Index => {
+                self.operand(c, &mut src)?;
+                self.list(c, &mut src)?;
+            }
+            Op::Range | Op::Special | Op::Load | Op::Sink => self.operand(c, &mut src)?,
+            Op::Store => {
+                self.operand(c, &mut src)?;
+                c.expect(",")?;
+                self.operand(c, &mut src)?;
+            }
+            // A CONST has none, and those of a CUSTOM stand behind the operation.
+            Op::Const | Op::Custom => {}
+            _ if c.is_end() => {}
+            _ => self.operands(c, &mut src)?,
+        }
         let arg = match op {
             Op::Param => {
-                self.list(c, &mut src)?;
                 c.expect("slot")?;
-                Arg::Param(Box::new(Param {
-                    slot: c.number()?,
-                    mutable: c.eat("mut"),
-                    name: c.quoted()?,
-                }))
+                let (slot, mutable) = (c.number()?, c.eat("mut"));
+                Arg::Param(Box::new(Param { slot, mutable, name: c.quoted()? }))
             }
             Op::Buffer => {
-                self.list(c, &mut src)?;
                 c.expect("number")?;
                 Arg::Buffer(c.number()?)
             }
@@ -381,7 +393,6 @@ impl<'a> Parser<'a> {
                 Arg::Const(constant.map_err(|message| value.fault(message))?)
             }
             Op::Range => {
-                self.operand(c, &mut src)?;
                 c.expect("axis")?;
                 let number = c.number()?;
                 let kind = c.any_word("an axis type")?;
@@ -389,31 +400,16 @@ impl<'a> Parser<'a> {
                 Arg::Range(Axis { number, kind })
             }
             Op::Special => {
-                self.operand(c, &mut src)?;
                 let index = c.any_word("a hardware index")?;
                 Arg::Special(named("hardware index", &index, &Special::ALL)?)
             }
-            Op::Reshape | Op::Index => {
-                self.operand(c, &mut src)?;
-                self.list(c, &mut src)?;
-                Arg::None
-            }
-            Op::Load => {
-                self.operand(c, &mut src)?;
-                Arg::Access(self.access(c, &mut src, op)?)
-            }
-            Op::Store => {
-                self.operand(c, &mut src)?;
-                c.expect(",")?;
-                self.operand(c, &mut src)?;
-                Arg::Access(self.access(c, &mut src, op)?)
-            }
+            Op::Load | Op::Store => Arg::Access(self.access(c, &mut src, op)?),
             Op::Custom => {
                 let custom = custom(&c.any_word("an operation")?)?;
                 let contract = custom.contract();
                 self.operands(c, &mut src)?;
-                if src.len() != contract.args.len() {
-                    let (wanted, found) = (contract.args.len(), src.len());
+                let (wanted, found) = (contract.args.len(), src.len());
+                if found != wanted {
                     let message =
                         format!("expected {wanted} operands of `{custom}`, found {found}");
                     return word.fail(message);
@@ -423,16 +419,8 @@ impl<'a> Parser<'a> {
                 let number = if c.eat("number") { c.number()? } else { 0 };
                 Arg::Custom { custom, number, access }
             }
-            Op::Sink => {
-                self.operand(c, &mut src)?;
-                Arg::Sink(c.quoted()?)
-            }
-            _ => {
-                if !c.is_end() {
-                    self.operands(c, &mut src)?;
-                }
-                Arg::None
-            }
+            Op::Sink => Arg::Sink(c.quoted()?),
+            _ => Arg::None,
         };
         c.end()?;
         if !op.arity().admits(src.len()) {
@@ -443,11 +431,7 @@ impl<'a> Parser<'a> {
         let Some(src) = src.into_iter().collect::<Option<Sources>>() else {
             return Ok(None);
         };
-        let dtype = match op.result() {
-            ResultType::Stated | ResultType::Sized => dtype,
-            ResultType::SameAs(k) => self.graph[src[k]].dtype,
-            ResultType::Always(dtype) => dtype,
-        };
+        let dtype = op.result().dtype(dtype, |k| self.graph[src[k]].dtype);
         let node = Node { op, dtype, src, arg };
         Ok(Some(self.intern(node, token.raw, word.column, c.end - word.column)))
     }

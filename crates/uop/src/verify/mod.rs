@@ -94,7 +94,7 @@
 
 mod error;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use indexmap::IndexSet;
@@ -406,14 +406,12 @@ impl Verifier<'_> {
         let dtype = |slot: usize| self.graph[node.src[slot]].dtype;
         let before = self.errors.len();
         let lowered = self.phase == Phase::Lowered;
-        let expected = match (op.result(), &node.arg) {
-            (_, Arg::Custom { custom, .. }) => custom.contract().result,
-            (ResultType::Stated, _) => node.dtype,
-            (ResultType::SameAs(slot), _) => dtype(slot),
-            (ResultType::Always(dtype), _) => dtype,
-            (ResultType::Sized, _) if lowered && node.dtype.is_int() => node.dtype,
-            (ResultType::Sized, _) => DType::Index,
+        let stated = match &node.arg {
+            Arg::Custom { custom, .. } => custom.contract().result,
+            _ if op.result() != ResultType::Sized || lowered && node.dtype.is_int() => node.dtype,
+            _ => DType::Index,
         };
+        let expected = op.result().dtype(stated, dtype);
         if node.dtype != expected {
             let message = format!("{op} of {}, expected {expected}", node.dtype);
             self.error(n, Kind::WrongResult, message);
@@ -753,20 +751,16 @@ impl Verifier<'_> {
             }
         }
 
-        let mut written = vec![false; self.sink.index() + 1];
-        for &n in self.nodes.iter().filter(|&&n| graph[n].is_effect()) {
-            for address in graph[n].addresses() {
-                if let Some(storage) = self.fact(address).storage {
-                    written[storage.index()] = true;
-                }
-            }
-        }
+        let effects = self.nodes.iter().filter(|&&n| graph[n].is_effect());
+        let addresses = effects.flat_map(|&n| graph[n].addresses());
+        let written: HashSet<Id> =
+            addresses.filter_map(|address| self.fact(address).storage).collect();
         for &n in self.nodes.iter().filter(|&&n| graph[n].is_access()) {
             let node = &graph[n];
             let op = node.op;
             let storage = node.addresses().first().and_then(|&address| self.fact(address).storage);
             let open = regions.open(n);
-            let storage = storage.filter(|storage| written[storage.index()]);
+            let storage = storage.filter(|storage| written.contains(storage));
             let mut lacking = Ranges::new();
             for (&s, ends) in open.iter().zip(&binders[n.index()]) {
                 if node.is_effect()
@@ -940,7 +934,7 @@ fn operand(node: &Node, first: Option<Operand>) -> Option<Operand> {
     })
 }
 
-/// What source `slot` of `node` has to be, and if its dtype is fixed, what it is for and that dtype;
+/// What source `slot` of `node` has to be and, if its dtype is fixed, what it is for and that dtype.
 /// `of` is the dtype of the element.
 fn takes(node: &Node, slot: usize, of: DType) -> (Operand, Option<(&'static str, DType)>) {
     let value = |role, dtype| (Operand::Value, Some((role, dtype)));
