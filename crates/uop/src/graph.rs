@@ -426,16 +426,14 @@ impl Graph {
 
     /// The PARAMs that `root` depends on, by ascending slot.
     pub fn params(&self, root: Id) -> Vec<Id> {
-        let mut params: Vec<(u32, Id)> = self
-            .reachable(root)
-            .into_iter()
-            .filter_map(|n| match &self[n].arg {
-                Arg::Param(param) => Some((param.slot, n)),
-                _ => None,
-            })
-            .collect();
-        params.sort();
-        params.into_iter().map(|(_, n)| n).collect()
+        let slot = |n: &Id| match &self[*n].arg {
+            Arg::Param(param) => Some(param.slot),
+            _ => None,
+        };
+        let mut params = self.reachable(root);
+        params.retain(|n| slot(n).is_some());
+        params.sort_by_key(slot);
+        params
     }
 
     /// Rebuilds what `root` depends on, sources first. `f` gets the graph, the old id and the node

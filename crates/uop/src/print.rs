@@ -132,6 +132,22 @@ impl Line<'_> {
         let words: Vec<&str> = src.iter().map(|s| &*self.spellings[s.index()]).collect();
         words.join(", ")
     }
+
+    /// An access: its first `values` sources, its gate, the value for a false gate, its flags.
+    fn access(&self, f: &mut fmt::Formatter<'_>, values: usize, access: Access) -> fmt::Result {
+        let (values, rest) = self.graph[self.n].src.split_at(values);
+        write!(f, " {}", self.operands(values))?;
+        for (word, s) in ["if", "else"].iter().zip(rest) {
+            write!(f, " {word} {}", self.spellings[s.index()])?;
+        }
+        if access.inbounds {
+            f.write_str(" inbounds")?;
+        }
+        if access.assume_disjoint {
+            f.write_str(" disjoint")?;
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Display for Line<'_> {
@@ -181,24 +197,6 @@ impl fmt::Display for Line<'_> {
             }
             Arg::None => write!(f, " {src}"),
         }
-    }
-}
-
-impl Line<'_> {
-    /// An access: its first `values` sources, its gate, the value for a false gate, its flags.
-    fn access(&self, f: &mut fmt::Formatter<'_>, values: usize, access: Access) -> fmt::Result {
-        let (values, rest) = self.graph[self.n].src.split_at(values);
-        write!(f, " {}", self.operands(values))?;
-        for (word, s) in ["if", "else"].iter().zip(rest) {
-            write!(f, " {word} {}", self.spellings[s.index()])?;
-        }
-        if access.inbounds {
-            f.write_str(" inbounds")?;
-        }
-        if access.assume_disjoint {
-            f.write_str(" disjoint")?;
-        }
-        Ok(())
     }
 }
 

@@ -240,10 +240,8 @@ pub(super) fn lex_quoted(rest: &str) -> (Kind<'_>, usize) {
             '\\' => match chars.next() {
                 Some((_, c @ ('"' | '\\'))) => text.push(c),
                 Some((_, c)) => {
-                    wrong = Some(format!(
-                        "unknown escape `\\{}`, expected `\\\"` or `\\\\`",
-                        c.escape_debug()
-                    ));
+                    let c = c.escape_debug();
+                    wrong = Some(format!("unknown escape `\\{c}`, expected `\\\"` or `\\\\`"));
                 }
                 None => break,
             },

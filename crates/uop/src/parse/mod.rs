@@ -147,19 +147,12 @@ fn snippet_of(line: &str, place: Place) -> String {
     };
     let mut rest = line.chars().skip(skipped);
     let column = place.column.saturating_sub(1) - skipped;
-    let mut shown = String::new();
-    let mut padding = String::new();
-    let mut visible: usize = 0;
-    for c in rest.by_ref().take(WIDTH) {
-        // A tab keeps its width in both lines; what could steer a terminal is not passed on.
-        let space = if c == '\t' { '\t' } else { ' ' };
-        if visible < column {
-            padding.push(space);
-        }
-        shown.push(if is_visible(c) || c == '\t' { c } else { char::REPLACEMENT_CHARACTER });
-        visible += 1;
-    }
-    let carets = place.length.min(visible.saturating_sub(column)).max(1);
+    // A tab keeps its width in both lines; what could steer a terminal is not passed on.
+    let visible = |c| if is_visible(c) || c == '\t' { c } else { char::REPLACEMENT_CHARACTER };
+    let shown: String = rest.by_ref().take(WIDTH).map(visible).collect();
+    let blank = |c| if c == '\t' { '\t' } else { ' ' };
+    let padding: String = shown.chars().take(column).map(blank).collect();
+    let carets = place.length.min(shown.chars().count().saturating_sub(column)).max(1);
     let (left, gap) = if skipped > 0 { ("…", " ") } else { ("", "") };
     let right = if rest.next().is_some() { "…" } else { "" };
     let number = place.line.to_string();

@@ -154,12 +154,9 @@ pub fn verify(graph: &Graph, sink: Id, phase: Phase) -> Result<(), VerifyErrors>
 /// What is wrong with the number of sources or the kind of the arg of `node`, if anything.
 pub(crate) fn form(node: &Node) -> Result<(), (VerifyErrorKind, String)> {
     let (op, found) = (node.op, node.src.len());
-    let check = |expected: Arity| match expected.admits(found) {
-        true => Ok(()),
-        false => {
-            let found = Arity::Fixed(found);
-            Err((Kind::Arity, format!("{op} has {found}, expected {expected}")))
-        }
+    let check = |expected: Arity| {
+        let message = || format!("{op} has {}, expected {expected}", Arity::Fixed(found));
+        if expected.admits(found) { Ok(()) } else { Err((Kind::Arity, message())) }
     };
     check(op.arity())?;
     let (found, expected) = (arg_name(&node.arg), arg_of(op));
@@ -657,9 +654,6 @@ impl Verifier<'_> {
                     let message = format!("{} is listed twice; list it once", self.range(r));
                     self.error(n, Kind::ClosedTwice, message);
                 }
-            }
-            sorted.dedup();
-            for r in sorted {
                 if regions.open(body).binary_search(&r).is_err() {
                     let message = format!(
                         "{} is not open in {body}; end what depends on it, or use after({r})",
