@@ -33,7 +33,7 @@ use crate::custom::{Custom, atomic};
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param};
 use crate::op::Op;
-use crate::verify::{Phase, VerifyErrorKind, verify};
+use crate::verify::{Phase, VerifyError, verify};
 
 /// A finished kernel: a graph in canonical form and its SINK.
 #[derive(Clone, Debug)]
@@ -62,9 +62,7 @@ impl KernelGraph {
     pub fn message(&self, n: Id, message: &str) -> String {
         let message = crate::print::localize(&self.graph, self.sink, message);
         match self.place(n) {
-            Some(place) => {
-                format!("{}:{}:{}: {message}", place.file(), place.line(), place.column())
-            }
+            Some(place) => format!("{place}: {message}"),
             None => message,
         }
     }
@@ -271,12 +269,18 @@ impl<'k> Val<'k> {
         self.shape()?.into_iter().try_fold(1, i64::checked_mul)
     }
 
+    /// The node `op` of this and `rest`.
+    #[track_caller]
+    fn with(self, op: Op, dtype: DType, rest: impl Indices<'k>) -> Val<'k> {
+        let mut src = vec![self];
+        src.extend(rest.to_indices(self.kernel));
+        self.kernel.node(op, dtype, &src, Arg::None)
+    }
+
     /// This buffer seen with other axis lengths of the same product, in row-major order.
     #[track_caller]
     pub fn reshape(self, shape: impl Indices<'k>) -> Val<'k> {
-        let mut src = vec![self];
-        src.extend(shape.to_indices(self.kernel));
-        self.kernel.node(Op::Reshape, self.dtype(), &src, Arg::None)
+        self.with(Op::Reshape, self.dtype(), shape)
     }
 
     /// This buffer seen with one axis; itself if it has one.
@@ -291,9 +295,7 @@ impl<'k> Val<'k> {
     /// The address of one element of this buffer: one index per axis.
     #[track_caller]
     pub fn at(self, indices: impl Indices<'k>) -> Val<'k> {
-        let mut src = vec![self];
-        src.extend(indices.to_indices(self.kernel));
-        self.kernel.node(Op::Index, self.dtype(), &src, Arg::None)
+        self.with(Op::Index, self.dtype(), indices)
     }
 
     /// The element at this address.
@@ -360,17 +362,13 @@ impl<'k> Val<'k> {
     /// puts them inside its loop.
     #[track_caller]
     pub fn after(self, deps: impl Indices<'k>) -> Val<'k> {
-        let mut src = vec![self];
-        src.extend(deps.to_indices(self.kernel));
-        self.kernel.node(Op::After, self.dtype(), &src, Arg::None)
+        self.with(Op::After, self.dtype(), deps)
     }
 
     /// This effect for every point of `ranges`, outermost first.
     #[track_caller]
     pub fn end(self, ranges: impl Indices<'k>) -> Val<'k> {
-        let mut src = vec![self];
-        src.extend(ranges.to_indices(self.kernel));
-        self.kernel.node(Op::End, DType::Void, &src, Arg::None)
+        self.with(Op::End, DType::Void, ranges)
     }
 
     /// The whole kernel, verified.
@@ -390,7 +388,7 @@ impl<'k> Val<'k> {
             let errors = errors.errors.into_iter().map(|error| BuildError {
                 place: inner.places.get(&error.node).copied().unwrap_or(Location::caller()),
                 node: Some(error.node),
-                kind: BuildErrorKind::Verify(error.kind),
+                kind: BuildErrorKind::Verify(error),
             });
             return Err(BuildErrors { errors: errors.collect() });
         }
@@ -651,13 +649,8 @@ pub struct BuildErrors {
 
 impl fmt::Display for BuildErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, error) in self.errors.iter().enumerate() {
-            if i > 0 {
-                writeln!(f)?;
-            }
-            write!(f, "{error}")?;
-        }
-        Ok(())
+        let lines: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -674,7 +667,7 @@ pub struct BuildError {
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: ", self.place.file(), self.place.line(), self.place.column())?;
+        write!(f, "{}: ", self.place)?;
         if let Some(node) = self.node {
             write!(f, "{node}: ")?;
         }
@@ -701,6 +694,6 @@ pub enum BuildErrorKind {
         op: Op,
     },
     /// The graph breaks a rule of the verifier.
-    #[error("{0}")]
-    Verify(VerifyErrorKind),
+    #[error("{}", .0.message)]
+    Verify(VerifyError),
 }

@@ -93,6 +93,11 @@ impl Custom {
             .map(move |op| Custom::Atomic { op, dtype })
     }
 
+    /// Whether it exists for its dtype.
+    pub fn is_known(&self) -> bool {
+        Custom::all(self.dtype()).any(|known| known == *self)
+    }
+
     /// The type of the elements it works on, which its name in the text form is followed by.
     pub const fn dtype(&self) -> DType {
         match *self {

@@ -320,12 +320,8 @@ impl Graph {
     ///
     /// If the table has the dtype stated by the node, or taken from a source that is missing.
     pub fn op(&mut self, op: Op, src: &[Id]) -> Id {
-        let dtype = match op.result() {
-            ResultType::SameAs(n) => self[src[n]].dtype,
-            ResultType::Always(dtype) => dtype,
-            ResultType::Sized => DType::Index,
-            ResultType::Stated => panic!("{op} states its dtype"),
-        };
+        assert!(op.result() != ResultType::Stated, "{op} states its dtype");
+        let dtype = op.result().dtype(DType::Index, |k| self[src[k]].dtype);
         self.intern(Node::new(op, dtype, src.iter().copied()))
     }
 
@@ -430,16 +426,14 @@ impl Graph {
 
     /// The PARAMs that `root` depends on, by ascending slot.
     pub fn params(&self, root: Id) -> Vec<Id> {
-        let mut params: Vec<(u32, Id)> = self
-            .reachable(root)
-            .into_iter()
-            .filter_map(|n| match &self[n].arg {
-                Arg::Param(param) => Some((param.slot, n)),
-                _ => None,
-            })
-            .collect();
-        params.sort();
-        params.into_iter().map(|(_, n)| n).collect()
+        let slot = |n: &Id| match &self[*n].arg {
+            Arg::Param(param) => Some(param.slot),
+            _ => None,
+        };
+        let mut params = self.reachable(root);
+        params.retain(|n| slot(n).is_some());
+        params.sort_by_key(slot);
+        params
     }
 
     /// Rebuilds what `root` depends on, sources first. `f` gets the graph, the old id and the node

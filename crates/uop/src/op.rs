@@ -53,6 +53,18 @@ pub enum ResultType {
     Sized,
 }
 
+impl ResultType {
+    /// The dtype of a node that states `stated`, if it is the node's to state; `source` gives the
+    /// dtype of a source.
+    pub fn dtype(self, stated: DType, source: impl Fn(usize) -> DType) -> DType {
+        match self {
+            ResultType::Stated | ResultType::Sized => stated,
+            ResultType::SameAs(k) => source(k),
+            ResultType::Always(dtype) => dtype,
+        }
+    }
+}
+
 /// A property that derived code may rely on. It permits nothing by itself: reassociating a float
 /// `add` is the kernel author's choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

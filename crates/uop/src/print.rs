@@ -11,10 +11,10 @@
 
 use std::fmt::{self, Write};
 
-use crate::custom::Custom;
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Graph, Id, Node, Special};
 use crate::op::{Op, ResultType};
+use crate::verify::form;
 
 /// The version of the text form that is written and read.
 pub const VERSION: u32 = 1;
@@ -26,7 +26,8 @@ pub fn print(graph: &Graph, root: Id) -> String {
     let spellings = spell(&graph, root);
     let mut text = format!("uopc {VERSION}\n");
     for n in graph.reachable(root) {
-        if let spelling @ Spelling::Line(_) = spellings[n.index()] {
+        let spelling = &spellings[n.index()];
+        if spelling.starts_with('%') {
             let line = Line { graph: &graph, root, n, spellings: &spellings };
             writeln!(text, "{spelling} = {line}").expect("a string takes any text");
         }
@@ -41,7 +42,7 @@ pub fn localize(graph: &Graph, root: Id, message: &str) -> String {
     let spellings = spell(&canonical, sink);
     let mut names = vec![None; graph.len()];
     for (n, spelling) in canonical.reachable(sink).into_iter().zip(spellings) {
-        names[canonical.origin(n).index()] = Some(spelling.to_string());
+        names[canonical.origin(n).index()] = Some(spelling);
     }
     rename(message, |index| names.get(index).cloned().flatten())
 }
@@ -64,33 +65,18 @@ pub fn rename(message: &str, name: impl Fn(usize) -> Option<String>) -> String {
     renamed
 }
 
-/// How each node of `graph`, which is canonical, is written as an operand, by id.
-fn spell(graph: &Graph, root: Id) -> Vec<Spelling> {
+/// How each node of `graph`, which is canonical, is written as an operand, by id: as the `%number`
+/// of its line, or as an integer without one.
+fn spell(graph: &Graph, root: Id) -> Vec<String> {
     let mut lines = 0;
     let spelling = |n: Id| match literal(&graph[n]) {
-        Some(value) if n != root => Spelling::Literal(value),
+        Some(value) if n != root => value.to_string(),
         _ => {
             lines += 1;
-            Spelling::Line(lines - 1)
+            format!("%{}", lines - 1)
         }
     };
     graph.reachable(root).into_iter().map(spelling).collect()
-}
-
-/// How a node is written as an operand.
-#[derive(Clone, Copy)]
-enum Spelling {
-    Line(usize),
-    Literal(i128),
-}
-
-impl fmt::Display for Spelling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Spelling::Line(number) => write!(f, "%{number}"),
-            Spelling::Literal(value) => write!(f, "{value}"),
-        }
-    }
 }
 
 /// The value of an index constant.
@@ -106,45 +92,26 @@ fn literal(node: &Node) -> Option<i128> {
 /// Whether the text form has words for `n`, so that they mean this very node.
 fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
     let node = &graph[n];
+    if form(node).is_err() {
+        return false;
+    }
     let stated = match &node.arg {
         Arg::Custom { custom, .. } => custom.contract().result,
         _ => node.dtype,
     };
-    let dtype = match node.op.result() {
-        ResultType::Stated => Some(stated),
-        ResultType::SameAs(k) => node.src.get(k).map(|s| graph[*s].dtype),
-        ResultType::Always(dtype) => Some(dtype),
-        ResultType::Sized => node.dtype.is_index().then_some(node.dtype),
-    };
-    let arg = match (node.op, &node.arg) {
-        (Op::Param, Arg::Param(param)) => is_quotable(&param.name),
-        (Op::Const, Arg::Const(value)) => value.fits(node.dtype),
-        (Op::Special, Arg::Special(special)) => Special::ALL.contains(special),
-        (Op::Buffer, Arg::Buffer(_)) | (Op::Range, Arg::Range(_)) => true,
-        (Op::Load, Arg::Access(access)) => !access.assume_disjoint,
-        (Op::Store, Arg::Access(_)) => true,
-        (Op::Custom, Arg::Custom { custom, .. }) => {
-            let args = custom.contract().args.len();
-            let known = Custom::parse(&custom.to_string(), custom.dtype());
-            known.as_ref() == Some(custom) && (args..=args + 1).contains(&node.src.len())
-        }
+    let dtype = node.op.result().dtype(stated, |k| graph[node.src[k]].dtype);
+    let sized = node.op.result() != ResultType::Sized || dtype.is_index();
+    let arg = match &node.arg {
+        Arg::None | Arg::Buffer(_) | Arg::Range(_) => true,
+        Arg::Param(param) => is_quotable(&param.name),
+        Arg::Const(value) => value.fits(node.dtype),
+        Arg::Special(special) => Special::ALL.contains(special),
+        Arg::Access(access) => node.op != Op::Load || !access.assume_disjoint,
+        Arg::Custom { custom, .. } => custom.is_known(),
         // The text form has one sink, its last line.
-        (Op::Sink, Arg::Sink(name)) => n == root && is_quotable(name),
-        (
-            Op::Param
-            | Op::Const
-            | Op::Special
-            | Op::Buffer
-            | Op::Range
-            | Op::Load
-            | Op::Store
-            | Op::Custom
-            | Op::Sink,
-            _,
-        ) => false,
-        (_, arg) => *arg == Arg::None,
+        Arg::Sink(name) => n == root && is_quotable(name),
     };
-    node.op.arity().admits(node.src.len()) && dtype == Some(node.dtype) && arg
+    dtype == node.dtype && sized && arg
 }
 
 fn is_quotable(name: &str) -> bool {
@@ -157,14 +124,29 @@ struct Line<'a> {
     root: Id,
     n: Id,
     /// Of every node before `n`.
-    spellings: &'a [Spelling],
+    spellings: &'a [String],
 }
 
 impl Line<'_> {
     fn operands(&self, src: &[Id]) -> String {
-        let words: Vec<String> =
-            src.iter().map(|s| self.spellings[s.index()].to_string()).collect();
+        let words: Vec<&str> = src.iter().map(|s| &*self.spellings[s.index()]).collect();
         words.join(", ")
+    }
+
+    /// An access: its first `values` sources, its gate, the value for a false gate, its flags.
+    fn access(&self, f: &mut fmt::Formatter<'_>, values: usize, access: Access) -> fmt::Result {
+        let (values, rest) = self.graph[self.n].src.split_at(values);
+        write!(f, " {}", self.operands(values))?;
+        for (word, s) in ["if", "else"].iter().zip(rest) {
+            write!(f, " {word} {}", self.spellings[s.index()])?;
+        }
+        if access.inbounds {
+            f.write_str(" inbounds")?;
+        }
+        if access.assume_disjoint {
+            f.write_str(" disjoint")?;
+        }
+        Ok(())
     }
 }
 
@@ -183,83 +165,42 @@ impl fmt::Display for Line<'_> {
                 arg => write!(f, " {arg:?}"),
             };
         }
-        match (op, &node.arg) {
-            (_, Arg::Param(param)) => {
+        let is_stated = match op.result() {
+            // The dtype stands behind the operation.
+            ResultType::Stated => op != Op::Custom,
+            ResultType::Sized => dtype != DType::Index,
+            ResultType::SameAs(_) | ResultType::Always(_) => false,
+        };
+        write!(f, "{op}")?;
+        if is_stated {
+            write!(f, ".{dtype}")?;
+        }
+        match &node.arg {
+            Arg::Param(param) => {
                 let mutable = if param.mutable { "mut " } else { "" };
-                let name = Quoted(&param.name);
-                write!(f, "{op}.{dtype} [{src}] slot {} {mutable}{name}", param.slot)
+                write!(f, " [{src}] slot {} {mutable}{}", param.slot, quoted(&param.name))
             }
-            (_, Arg::Buffer(number)) => write!(f, "{op}.{dtype} [{src}] number {number}"),
-            (_, Arg::Const(value)) => write!(f, "{op}.{dtype} {value}"),
-            (_, Arg::Range(axis)) => {
-                let size = size_suffix(dtype);
-                write!(f, "{op}{size} {src} axis {} {}", axis.number, axis.kind)
-            }
-            (_, Arg::Special(special)) => write!(f, "{op}{} {src} {special}", size_suffix(dtype)),
-            (_, Arg::Sink(name)) => write!(f, "{op} {src} {}", Quoted(name)),
-            (_, Arg::Access(access)) => {
-                let values = if op == Op::Load { 1 } else { 2 };
-                self.access(f, format_args!("{op}"), values, *access)
-            }
-            (_, Arg::Custom { custom, number, access }) => {
-                let head = format_args!("{op} {custom}.{}", custom.dtype());
-                self.access(f, head, custom.contract().args.len(), *access)?;
+            Arg::Buffer(number) => write!(f, " [{src}] number {number}"),
+            Arg::Const(value) => write!(f, " {value}"),
+            Arg::Range(axis) => write!(f, " {src} axis {} {}", axis.number, axis.kind),
+            Arg::Special(special) => write!(f, " {src} {special}"),
+            Arg::Sink(name) => write!(f, " {src} {}", quoted(name)),
+            Arg::Access(access) => self.access(f, if op == Op::Load { 1 } else { 2 }, *access),
+            Arg::Custom { custom, number, access } => {
+                write!(f, " {custom}.{}", custom.dtype())?;
+                self.access(f, custom.contract().args.len(), *access)?;
                 if *number == 0 { Ok(()) } else { write!(f, " number {number}") }
             }
-            (Op::Reshape | Op::Index, Arg::None) => {
+            Arg::None if matches!(op, Op::Reshape | Op::Index) => {
                 let (first, rest) = (&node.src[..1], &node.src[1..]);
-                write!(f, "{op} {} [{}]", self.operands(first), self.operands(rest))
+                write!(f, " {} [{}]", self.operands(first), self.operands(rest))
             }
-            (_, Arg::None) if op.result() == ResultType::Stated => {
-                write!(f, "{op}.{dtype} {src}")
-            }
-            (_, Arg::None) if src.is_empty() => write!(f, "{op}"),
-            (_, Arg::None) => write!(f, "{op} {src}"),
+            Arg::None => write!(f, " {src}"),
         }
     }
-}
-
-impl Line<'_> {
-    /// An access: its first `values` sources, its gate, the value for a false gate, its flags.
-    fn access(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        head: fmt::Arguments<'_>,
-        values: usize,
-        access: Access,
-    ) -> fmt::Result {
-        let (values, rest) = self.graph[self.n].src.split_at(values);
-        write!(f, "{head} {}", self.operands(values))?;
-        for (word, s) in ["if", "else"].iter().zip(rest) {
-            write!(f, " {word} {}", self.spellings[s.index()])?;
-        }
-        if access.inbounds {
-            f.write_str(" inbounds")?;
-        }
-        if access.assume_disjoint {
-            f.write_str(" disjoint")?;
-        }
-        Ok(())
-    }
-}
-
-/// The dtype behind an op whose dtype is `index` where nothing is said.
-fn size_suffix(dtype: DType) -> String {
-    if dtype == DType::Index { String::new() } else { format!(".{dtype}") }
 }
 
 /// A name without control characters, in double quotes.
-struct Quoted<'a>(&'a str);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        for c in self.0.chars() {
-            if matches!(c, '"' | '\\') {
-                f.write_char('\\')?;
-            }
-            f.write_char(c)?;
-        }
-        f.write_char('"')
-    }
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', r"\\").replace('"', "\\\""))
 }

@@ -25,6 +25,15 @@ impl Regions {
     /// R(n) is the union over the sources of n; RANGE adds itself; END removes what it lists. An
     /// access to a BUFFER also has every parallel range of the kernel: each work-item has its own.
     pub fn of(graph: &Graph, root: Id) -> Regions {
+        Regions::within(graph, root, usize::MAX).expect("no region has that many ranges")
+    }
+
+    /// [`Regions::of`], if nowhere more than `limit` ranges are open, so that regions are small.
+    ///
+    /// # Errors
+    ///
+    /// Where they are more, but for what only depends on such a node.
+    pub fn within(graph: &Graph, root: Id, limit: usize) -> Result<Regions, Vec<Id>> {
         let nodes = graph.reachable(root);
         let parallel: Ranges = nodes
             .iter()
@@ -34,6 +43,7 @@ impl Regions {
         let mut open = vec![Ranges::new(); root.index() + 1];
         // Whether a buffer or a view is that of one work-item.
         let mut private = vec![false; root.index() + 1];
+        let mut deep = Vec::new();
         for n in nodes {
             let node = &graph[n];
             let first = node.src.first().is_some_and(|s| private[s.index()]);
@@ -48,15 +58,25 @@ impl Regions {
             }
             match node.op {
                 Op::Range => region.push(n),
-                Op::End => region.retain(|r| !node.src.iter().skip(1).any(|s| s == r)),
-                Op::Index if private[n.index()] => region.extend_from_slice(&parallel),
+                // One above the limit is enough to be refused.
+                Op::Index if private[n.index()] => {
+                    region.extend(parallel.iter().copied().take(limit.saturating_add(1)));
+                }
                 _ => {}
             }
             region.sort_unstable();
             region.dedup();
+            if region.len() > limit {
+                // Its users start afresh, so that they are not reported too.
+                deep.push(n);
+                continue;
+            }
+            if node.op == Op::End {
+                region.retain(|r| !node.src.iter().skip(1).any(|s| s == r));
+            }
             open[n.index()] = region;
         }
-        Regions { open, parallel }
+        if deep.is_empty() { Ok(Regions { open, parallel }) } else { Err(deep) }
     }
 
     /// The open ranges of `n`.

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::dtype::{Const, DType};
+use crate::verify::is_identifier;
 
 /// An error on a line that is known from the context.
 pub(super) struct Fault {
@@ -54,6 +55,10 @@ impl<'a> Token<'a> {
 
     pub(super) fn fault(&self, message: impl Into<String>) -> Fault {
         Fault { column: self.column, length: self.length, message: message.into() }
+    }
+
+    pub(super) fn fail<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
+        Err(self.fault(message))
     }
 }
 
@@ -108,68 +113,43 @@ impl<'a> Cursor<'a> {
         matches!(self.token.kind, Kind::End)
     }
 
-    /// Takes `word`, if it is next.
-    pub(super) fn eat(&mut self, word: &'static str) -> bool {
-        let found = matches!(self.token.kind, Kind::Word(w) if w == word);
+    /// Takes the word or mark `text`, if it is next.
+    pub(super) fn eat(&mut self, text: &'static str) -> bool {
+        let found = self.token.raw == text;
         if found {
             self.advance();
         } else {
-            self.tried.push(word);
+            self.tried.push(text);
         }
         found
     }
 
-    /// Takes `mark`, if it is next.
-    pub(super) fn eat_mark(&mut self, mark: &'static str) -> bool {
-        let found = matches!(self.token.kind, Kind::Mark) && self.token.raw == mark;
-        if found {
-            self.advance();
-        } else {
-            self.tried.push(mark);
-        }
-        found
-    }
-
-    pub(super) fn word(&mut self, word: &'static str) -> Result<(), Fault> {
-        if self.eat(word) { Ok(()) } else { Err(self.unexpected()) }
-    }
-
-    pub(super) fn mark(&mut self, mark: &'static str) -> Result<(), Fault> {
-        if self.eat_mark(mark) { Ok(()) } else { Err(self.unexpected()) }
+    /// Takes the word or mark `text`.
+    pub(super) fn expect(&mut self, text: &'static str) -> Result<(), Fault> {
+        if self.eat(text) { Ok(()) } else { Err(self.unexpected()) }
     }
 
     pub(super) fn end(&mut self) -> Result<(), Fault> {
-        if self.is_end() {
-            return Ok(());
-        }
-        self.tried.push("the end of the line");
-        Err(self.unexpected())
+        if self.is_end() { Ok(()) } else { Err(self.wanted("the end of the line")) }
     }
 
     /// Takes a word, whatever it is.
     pub(super) fn any_word(&mut self, what: &'static str) -> Result<Token<'a>, Fault> {
         match self.token.kind {
             Kind::Word(_) => Ok(self.advance()),
-            _ => {
-                self.tried.push(what);
-                Err(self.unexpected())
-            }
+            _ => Err(self.wanted(what)),
         }
     }
 
     /// Takes a number that tells things apart: a slot, an axis, a buffer.
     pub(super) fn number(&mut self) -> Result<u32, Fault> {
-        let what = "a number from 0 to 4294967295";
-        match self.token.kind {
-            Kind::Word(word) if word.bytes().all(|b| b.is_ascii_digit()) => match word.parse() {
-                Ok(number) => {
-                    self.advance();
-                    Ok(number)
-                }
-                Err(_) => Err(self.expected(what)),
-            },
-            _ => Err(self.expected(what)),
-        }
+        let number = match self.token.kind {
+            Kind::Word(word) if is_digits(word) => word.parse().ok(),
+            _ => None,
+        };
+        let number = number.ok_or_else(|| self.expected("a number from 0 to 4294967295"))?;
+        self.advance();
+        Ok(number)
     }
 
     /// Takes a text in double quotes.
@@ -180,23 +160,24 @@ impl<'a> Cursor<'a> {
                 self.advance();
                 Ok(text)
             }
-            _ => {
-                self.tried.push("a name in double quotes");
-                Err(self.unexpected())
-            }
+            _ => Err(self.wanted("a name in double quotes")),
         }
     }
 
     /// The error that the token is not `what`.
     pub(super) fn expected(&self, what: &str) -> Fault {
-        match &self.token.kind {
-            Kind::Wrong(why) => self.token.fault(why),
-            Kind::End => self.token.fault(format!("expected {what}, found the end of the line")),
-            _ => {
-                let found = shown(self.token.raw);
-                self.token.fault(format!("expected {what}, found {found}"))
-            }
-        }
+        let found = match &self.token.kind {
+            Kind::Wrong(why) => return self.token.fault(why),
+            Kind::End => "the end of the line".to_string(),
+            _ => shown(self.token.raw),
+        };
+        self.token.fault(format!("expected {what}, found {found}"))
+    }
+
+    /// The error that the token is neither `what` nor anything else that was tried.
+    pub(super) fn wanted(&mut self, what: &'static str) -> Fault {
+        self.tried.push(what);
+        self.unexpected()
     }
 
     /// The error that the token is nothing of what was tried: words and marks as they are written,
@@ -221,16 +202,7 @@ pub(super) fn lex(rest: &str) -> (Kind<'_>, usize) {
         '"' => lex_quoted(rest),
         '%' => {
             let name = &rest[1..1 + word_length(&rest[1..])];
-            let mut bytes = name.bytes();
-            let is_name = match bytes.next() {
-                None => false,
-                Some(b'0'..=b'9') => bytes.all(|b| b.is_ascii_digit()),
-                Some(first) => {
-                    let is_part = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-                    is_part(first) && bytes.all(is_part)
-                }
-            };
-            let kind = if is_name {
+            let kind = if is_digits(name) || is_identifier(name) {
                 Kind::Name(name)
             } else {
                 let found = shown(&rest[..=name.len()]);
@@ -268,10 +240,8 @@ pub(super) fn lex_quoted(rest: &str) -> (Kind<'_>, usize) {
             '\\' => match chars.next() {
                 Some((_, c @ ('"' | '\\'))) => text.push(c),
                 Some((_, c)) => {
-                    wrong = Some(format!(
-                        "unknown escape `\\{}`, expected `\\\"` or `\\\\`",
-                        c.escape_debug()
-                    ));
+                    let c = c.escape_debug();
+                    wrong = Some(format!("unknown escape `\\{c}`, expected `\\\"` or `\\\\`"));
                 }
                 None => break,
             },
@@ -345,22 +315,25 @@ pub(super) fn distance(a: &str, b: &str) -> usize {
 }
 
 /// What is called `token` among `known`, as those are displayed.
-pub(super) fn named<T: ToString + Copy>(
+pub(super) fn named<T: ToString + Clone>(
     what: &str,
     token: &Token<'_>,
     known: &[T],
 ) -> Result<T, Fault> {
     let names: Vec<String> = known.iter().map(T::to_string).collect();
     match names.iter().position(|name| name == token.raw) {
-        Some(i) => Ok(known[i]),
+        Some(i) => Ok(known[i].clone()),
         None => Err(token.fault(unknown(what, token.raw, &names))),
     }
 }
 
 /// Whether `word` is written as an integer.
 pub(super) fn is_integer(word: &str) -> bool {
-    let digits = word.strip_prefix('-').unwrap_or(word);
-    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+    is_digits(word.strip_prefix('-').unwrap_or(word))
+}
+
+fn is_digits(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
 }
 
 pub(super) fn integer(word: &str) -> Result<i128, String> {

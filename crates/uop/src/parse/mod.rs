@@ -12,9 +12,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use self::lex::{
-    Cursor, Fault, Kind, Token, constant, either, integer, is_integer, named, shown, unknown,
-};
+use self::lex::{Cursor, Fault, Kind, Token, constant, either, integer, is_integer, named, shown};
 use crate::custom::Custom;
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special};
@@ -149,19 +147,12 @@ fn snippet_of(line: &str, place: Place) -> String {
     };
     let mut rest = line.chars().skip(skipped);
     let column = place.column.saturating_sub(1) - skipped;
-    let mut shown = String::new();
-    let mut padding = String::new();
-    let mut visible: usize = 0;
-    for c in rest.by_ref().take(WIDTH) {
-        // A tab keeps its width in both lines; what could steer a terminal is not passed on.
-        let space = if c == '\t' { '\t' } else { ' ' };
-        if visible < column {
-            padding.push(space);
-        }
-        shown.push(if is_visible(c) || c == '\t' { c } else { char::REPLACEMENT_CHARACTER });
-        visible += 1;
-    }
-    let carets = place.length.min(visible.saturating_sub(column)).max(1);
+    // A tab keeps its width in both lines; what could steer a terminal is not passed on.
+    let visible = |c| if is_visible(c) || c == '\t' { c } else { char::REPLACEMENT_CHARACTER };
+    let shown: String = rest.by_ref().take(WIDTH).map(visible).collect();
+    let blank = |c| if c == '\t' { '\t' } else { ' ' };
+    let padding: String = shown.chars().take(column).map(blank).collect();
+    let carets = place.length.min(shown.chars().count().saturating_sub(column)).max(1);
     let (left, gap) = if skipped > 0 { ("…", " ") } else { ("", "") };
     let right = if rest.next().is_some() { "…" } else { "" };
     let number = place.line.to_string();
@@ -223,7 +214,10 @@ impl<'a> Parser<'a> {
         if let Some((line, text, cursor)) = lines.peek_mut() {
             (self.line, self.text) = (*line, *text);
             let is_node = matches!(cursor.token.kind, Kind::Name(_));
-            known = self.version(cursor);
+            known = self.version(cursor).unwrap_or_else(|fault| {
+                self.report(fault);
+                true
+            });
             // The version line is missing; what is there is the first node.
             if !is_node {
                 lines.next();
@@ -269,32 +263,20 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the version line; false if it is that of another version.
-    fn version(&mut self, c: &mut Cursor<'a>) -> bool {
+    fn version(&mut self, c: &mut Cursor<'a>) -> Result<bool, Fault> {
         let what = format!("the version line `uopc {VERSION}`");
         if !c.eat("uopc") {
             let mut fault = c.expected(&what);
             fault.message += "; it comes first";
-            self.report(fault);
-            return true;
+            return Err(fault);
         }
-        match c.any_word("a version number") {
-            Ok(token) if token.raw == VERSION.to_string() => {
-                if let Err(fault) = c.end() {
-                    self.report(fault);
-                }
-                true
-            }
-            Ok(token) => {
-                let found = shown(token.raw);
-                let message = format!("unknown version {found}, expected {what}");
-                self.report(token.fault(message));
-                false
-            }
-            Err(fault) => {
-                self.report(fault);
-                true
-            }
+        let token = c.any_word("a version number")?;
+        if token.raw != VERSION.to_string() {
+            let found = shown(token.raw);
+            self.report(token.fault(format!("unknown version {found}, expected {what}")));
+            return Ok(false);
         }
+        c.end().map(|()| true)
     }
 
     /// Takes the line of a node; `None` if it failed.
@@ -323,10 +305,9 @@ impl<'a> Parser<'a> {
         match self.names.get(name) {
             Some(definition) if definition.line < self.line => {
                 let first = definition.line;
-                let message = format!("`%{name}` is defined twice, first on line {first}");
-                return Err(token.fault(message));
+                return token.fail(format!("`%{name}` is defined twice, first on line {first}"));
             }
-            _ => c.mark("=")?,
+            _ => c.expect("=")?,
         }
 
         let word = c.any_word("an op")?;
@@ -339,7 +320,7 @@ impl<'a> Parser<'a> {
             (Some(first), Op::Sink) => {
                 let message =
                     format!("expected one `sink`, found another; the first is on line {first}");
-                return Err(word.fault(message));
+                return word.fail(message);
             }
             (Some(first), _) if !self.trailing => {
                 self.trailing = true;
@@ -347,7 +328,7 @@ impl<'a> Parser<'a> {
                     "expected nothing after the `sink` of line {first}, found `{op}`; \
                      the `sink` line is the last"
                 );
-                return Err(word.fault(message));
+                return word.fail(message);
             }
             (None, Op::Sink) => self.sink = Some(self.line),
             _ => {}
@@ -361,31 +342,42 @@ impl<'a> Parser<'a> {
             None if op.result() == ResultType::Sized => DType::Index,
             None if is_stated => {
                 let message = format!("expected `{op}` with a dtype, such as `{op}.f32`");
-                return Err(word.fault(message));
+                return word.fail(message);
             }
             Some(_) => {
                 let found = shown(word.raw);
-                let message = format!("expected `{op}` without a dtype, found {found}");
-                return Err(word.fault(message));
+                return word.fail(format!("expected `{op}` without a dtype, found {found}"));
             }
             // Until the sources are known.
             None => DType::Void,
         };
 
         let mut src = Operands::new();
+        match op {
+            Op::Param | Op::Buffer => self.list(c, &mut src)?,
+            Op::Reshape | Op::Index => {
+                self.operand(c, &mut src)?;
+                self.list(c, &mut src)?;
+            }
+            Op::Range | Op::Special | Op::Load | Op::Sink => self.operand(c, &mut src)?,
+            Op::Store => {
+                self.operand(c, &mut src)?;
+                c.expect(",")?;
+                self.operand(c, &mut src)?;
+            }
+            // A CONST has none, and those of a CUSTOM stand behind the operation.
+            Op::Const | Op::Custom => {}
+            _ if c.is_end() => {}
+            _ => self.operands(c, &mut src)?,
+        }
         let arg = match op {
             Op::Param => {
-                self.list(c, &mut src)?;
-                c.word("slot")?;
-                Arg::Param(Box::new(Param {
-                    slot: c.number()?,
-                    mutable: c.eat("mut"),
-                    name: c.quoted()?,
-                }))
+                c.expect("slot")?;
+                let (slot, mutable) = (c.number()?, c.eat("mut"));
+                Arg::Param(Box::new(Param { slot, mutable, name: c.quoted()? }))
             }
             Op::Buffer => {
-                self.list(c, &mut src)?;
-                c.word("number")?;
+                c.expect("number")?;
                 Arg::Buffer(c.number()?)
             }
             Op::Const => {
@@ -394,73 +386,45 @@ impl<'a> Parser<'a> {
                 Arg::Const(constant.map_err(|message| value.fault(message))?)
             }
             Op::Range => {
-                self.operand(c, &mut src)?;
-                c.word("axis")?;
+                c.expect("axis")?;
                 let number = c.number()?;
                 let kind = c.any_word("an axis type")?;
                 let kind = named("axis type", &kind, &AxisType::ALL)?;
                 Arg::Range(Axis { number, kind })
             }
             Op::Special => {
-                self.operand(c, &mut src)?;
                 let index = c.any_word("a hardware index")?;
                 Arg::Special(named("hardware index", &index, &Special::ALL)?)
             }
-            Op::Reshape | Op::Index => {
-                self.operand(c, &mut src)?;
-                self.list(c, &mut src)?;
-                Arg::None
-            }
-            Op::Load => {
-                self.operand(c, &mut src)?;
-                Arg::Access(self.access(c, &mut src, op)?)
-            }
-            Op::Store => {
-                self.operand(c, &mut src)?;
-                c.mark(",")?;
-                self.operand(c, &mut src)?;
-                Arg::Access(self.access(c, &mut src, op)?)
-            }
+            Op::Load | Op::Store => Arg::Access(self.access(c, &mut src, op)?),
             Op::Custom => {
                 let custom = custom(&c.any_word("an operation")?)?;
                 let contract = custom.contract();
                 self.operands(c, &mut src)?;
-                if src.len() != contract.args.len() {
-                    let (wanted, found) = (contract.args.len(), src.len());
+                let (wanted, found) = (contract.args.len(), src.len());
+                if found != wanted {
                     let message =
                         format!("expected {wanted} operands of `{custom}`, found {found}");
-                    return Err(word.fault(message));
+                    return word.fail(message);
                 }
                 dtype = contract.result;
                 let access = self.access(c, &mut src, op)?;
                 let number = if c.eat("number") { c.number()? } else { 0 };
                 Arg::Custom { custom, number, access }
             }
-            Op::Sink => {
-                self.operand(c, &mut src)?;
-                Arg::Sink(c.quoted()?)
-            }
-            _ => {
-                if !c.is_end() {
-                    self.operands(c, &mut src)?;
-                }
-                Arg::None
-            }
+            Op::Sink => Arg::Sink(c.quoted()?),
+            _ => Arg::None,
         };
         c.end()?;
         if !op.arity().admits(src.len()) {
             let message = format!("expected {} of `{op}`, found {}", op.arity(), src.len());
-            return Err(word.fault(message));
+            return word.fail(message);
         }
 
         let Some(src) = src.into_iter().collect::<Option<Sources>>() else {
             return Ok(None);
         };
-        let dtype = match op.result() {
-            ResultType::Stated | ResultType::Sized => dtype,
-            ResultType::SameAs(k) => self.graph[src[k]].dtype,
-            ResultType::Always(dtype) => dtype,
-        };
+        let dtype = op.result().dtype(dtype, |k| self.graph[src[k]].dtype);
         let node = Node { op, dtype, src, arg };
         Ok(Some(self.intern(node, token.raw, word.column, c.end - word.column)))
     }
@@ -524,7 +488,7 @@ impl<'a> Parser<'a> {
     /// Takes operands with commas between them.
     fn operands(&mut self, c: &mut Cursor<'a>, src: &mut Operands) -> Result<(), Fault> {
         self.operand(c, src)?;
-        while c.eat_mark(",") {
+        while c.eat(",") {
             self.operand(c, src)?;
         }
         Ok(())
@@ -532,10 +496,10 @@ impl<'a> Parser<'a> {
 
     /// Takes operands in brackets, or none.
     fn list(&mut self, c: &mut Cursor<'a>, src: &mut Operands) -> Result<(), Fault> {
-        c.mark("[")?;
-        if !c.eat_mark("]") {
+        c.expect("[")?;
+        if !c.eat("]") {
             self.operands(c, src)?;
-            c.mark("]")?;
+            c.expect("]")?;
         }
         Ok(())
     }
@@ -563,22 +527,18 @@ impl<'a> Parser<'a> {
 
 /// The operation called `token`, such as `atomic_add.f32`.
 fn custom(token: &Token<'_>) -> Result<Custom, Fault> {
-    let (name, suffix) = token.split(token.raw.rfind('.'));
-    let all = || DType::ALL.into_iter().flat_map(Custom::all);
-    let mut known: Vec<String> = all().map(|custom| custom.to_string()).collect();
-    known.dedup();
-    if !known.iter().any(|known| known == name.raw) {
-        return Err(name.fault(unknown("operation", name.raw, &known)));
-    }
+    let (word, suffix) = token.split(token.raw.rfind('.'));
+    let all: Vec<Custom> = DType::ALL.into_iter().flat_map(Custom::all).collect();
+    let mut names: Vec<String> = all.iter().map(Custom::to_string).collect();
+    names.dedup();
+    let name = named("operation", &word, &names)?;
     let Some(suffix) = suffix else {
-        let message = format!("expected an operation with a dtype, such as `{}.f32`", name.raw);
-        return Err(name.fault(message));
+        return word.fail(format!("expected an operation with a dtype, such as `{name}.f32`"));
     };
     let dtype = named("dtype", &suffix, &DType::ALL)?;
-    Custom::parse(name.raw, dtype).ok_or_else(|| {
-        let dtypes = all().filter(|custom| custom.to_string() == name.raw);
+    Custom::parse(&name, dtype).ok_or_else(|| {
+        let dtypes = all.iter().filter(|custom| custom.to_string() == name);
         let dtypes: Vec<String> = dtypes.map(|custom| format!("`{}`", custom.dtype())).collect();
-        let (name, dtypes) = (name.raw, either(&dtypes));
-        suffix.fault(format!("expected {dtypes} of `{name}`, found `{dtype}`"))
+        suffix.fault(format!("expected {} of `{name}`, found `{dtype}`", either(&dtypes)))
     })
 }

@@ -94,18 +94,20 @@
 
 mod error;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use indexmap::IndexSet;
 use smallvec::SmallVec;
 
-use crate::custom::{Custom, CustomArg, Effect};
+use crate::custom::{CustomArg, Effect};
 use crate::dtype::DType;
-use crate::graph::{Arg, Axis, AxisType, Graph, Id, Node, Special};
+use crate::graph::{Arg, AxisType, Graph, Id, Node, Sources, Special};
 use crate::op::{Arity, Op, ResultType};
-use crate::region::Regions;
+use crate::region::{Ranges, Regions, conflict};
 
-pub use error::{Operand, RangeName, Role, VerifyError, VerifyErrorKind, VerifyErrors};
+use VerifyErrorKind as Kind;
+pub use error::{VerifyError, VerifyErrorKind, VerifyErrors};
 
 /// The largest number of axes of a shape.
 pub const MAX_AXES: usize = 64;
@@ -136,15 +138,9 @@ pub enum Phase {
 ///
 /// If `sink` is not a node of `graph`.
 pub fn verify(graph: &Graph, sink: Id, phase: Phase) -> Result<(), VerifyErrors> {
-    let mut verifier = Verifier {
-        graph,
-        sink,
-        phase,
-        nodes: graph.reachable(sink),
-        facts: vec![Fact::default(); sink.index() + 1],
-        malformed: false,
-        errors: Vec::new(),
-    };
+    let nodes = &graph.reachable(sink);
+    let facts = vec![Fact::default(); sink.index() + 1];
+    let mut verifier = Verifier { graph, sink, phase, nodes, facts, errors: Vec::new() };
     verifier.check();
     let mut errors = verifier.errors;
     if errors.is_empty() {
@@ -153,6 +149,62 @@ pub fn verify(graph: &Graph, sink: Id, phase: Phase) -> Result<(), VerifyErrors>
     // A stable sort: the rules stay in order within a node.
     errors.sort_by_key(|error| error.node);
     Err(VerifyErrors { errors })
+}
+
+/// What is wrong with the number of sources or the kind of the arg of `node`, if anything.
+pub(crate) fn form(node: &Node) -> Result<(), (VerifyErrorKind, String)> {
+    let (op, found) = (node.op, node.src.len());
+    let check = |expected: Arity| {
+        let message = || format!("{op} has {}, expected {expected}", Arity::Fixed(found));
+        if expected.admits(found) { Ok(()) } else { Err((Kind::Arity, message())) }
+    };
+    check(op.arity())?;
+    let (found, expected) = (arg_name(&node.arg), arg_of(op));
+    if found != expected {
+        let message = format!("{op} has {found} as its arg, expected {expected}");
+        return Err((Kind::WrongArg, message));
+    }
+    if let Arg::Custom { custom, .. } = &node.arg {
+        let args = custom.contract().args.len();
+        check(Arity::Between(args, args + 1))?;
+    }
+    Ok(())
+}
+
+/// What a node is to its users, and what they may want it to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operand {
+    /// A value.
+    Value,
+    /// A RANGE, which is a value as well.
+    Range,
+    /// A buffer, or a view of one.
+    Buffer,
+    /// An address.
+    Address,
+    /// An effect.
+    Effect,
+    /// A SINK, which nothing takes.
+    Sink,
+    /// Only expected: what AFTER waits for.
+    Dependency,
+    /// Only expected: anything but a SINK.
+    Any,
+}
+
+impl fmt::Display for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operand::Value => "a value",
+            Operand::Range => "a range",
+            Operand::Buffer => "a buffer or a view",
+            Operand::Address => "an address",
+            Operand::Effect => "an effect",
+            Operand::Sink => "a sink",
+            Operand::Dependency => "an effect, a load or a range",
+            Operand::Any => "anything else",
+        })
+    }
 }
 
 /// What the users of a node need to know of it. It is empty for a node without a sound form.
@@ -175,59 +227,55 @@ struct Verifier<'g> {
     sink: Id,
     phase: Phase,
     /// What the sink depends on, ascending.
-    nodes: Vec<Id>,
+    nodes: &'g [Id],
     facts: Vec<Fact>,
-    /// Whether a node broke a rule without which there are no regions.
-    malformed: bool,
     errors: Vec<VerifyError>,
 }
 
-impl<'g> Verifier<'g> {
+impl Verifier<'_> {
     fn check(&mut self) {
-        if self.graph[self.sink].op != Op::Sink {
-            self.malformed(self.sink, VerifyErrorKind::NotSink { op: self.graph[self.sink].op });
+        let op = self.graph[self.sink].op;
+        if op != Op::Sink {
+            let message = format!("the root is {op}, expected sink; close the kernel with sink");
+            self.error(self.sink, Kind::NotSink, message);
         }
-        for i in 0..self.nodes.len() {
-            self.node(self.nodes[i]);
+        for &n in self.nodes {
+            self.node(n);
         }
         self.whole();
-        if self.malformed || !self.depth() {
+        let needed = [Kind::NotSink, Kind::Arity, Kind::WrongArg, Kind::WrongOperand];
+        if self.errors.iter().any(|error| needed.contains(&error.kind)) {
             return;
         }
-        let regions = Regions::of(self.graph, self.sink);
-        if self.ranges(&regions) {
-            self.binders(&regions);
+        match Regions::within(self.graph, self.sink, MAX_OPEN) {
+            Ok(regions) => {
+                if self.ranges(&regions) {
+                    self.binders(&regions);
+                }
+                self.order(&regions);
+            }
+            Err(deep) => {
+                for n in deep {
+                    let message =
+                        format!("more than {MAX_OPEN} ranges are open; close some with end");
+                    self.error(n, Kind::TooDeep, message);
+                }
+            }
         }
-        self.order(&regions);
     }
 
-    fn error(&mut self, node: Id, kind: VerifyErrorKind) {
-        self.errors.push(VerifyError { node, kind });
-    }
-
-    fn malformed(&mut self, node: Id, kind: VerifyErrorKind) {
-        self.malformed = true;
-        self.error(node, kind);
+    fn error(&mut self, node: Id, kind: VerifyErrorKind, message: impl Into<String>) {
+        self.errors.push(VerifyError { node, kind, message: message.into() });
     }
 
     fn fact(&self, n: Id) -> Fact {
         self.facts[n.index()]
     }
 
-    fn range(&self, id: Id) -> RangeName {
-        let axis = self.graph[id].axis().expect("regions are computed of graphs with sound args");
-        RangeName { id, axis }
-    }
-
-    /// The value of an integer CONST.
-    fn constant(&self, n: Id) -> Option<i128> {
-        let node = &self.graph[n];
-        (node.op == Op::Const).then(|| node.constant()?.as_int()).flatten()
-    }
-
     fn node(&mut self, n: Id) {
         let node = &self.graph[n];
-        if !self.form(n, node) {
+        if let Err((kind, message)) = form(node) {
+            self.error(n, kind, message);
             return;
         }
         self.contents(n, node);
@@ -251,78 +299,71 @@ impl<'g> Verifier<'g> {
         self.facts[n.index()] = fact;
     }
 
-    /// Arity and arg.
-    fn form(&mut self, n: Id, node: &Node) -> bool {
-        let (op, found) = (node.op, node.src.len());
-        if !op.arity().admits(found) {
-            self.malformed(n, VerifyErrorKind::Arity { op, expected: op.arity(), found });
-            return false;
-        }
-        if arg_name(&node.arg) != arg_of(op) {
-            self.malformed(n, VerifyErrorKind::WrongArg { op, found: arg_name(&node.arg) });
-            return false;
-        }
-        if let Arg::Custom { custom, .. } = &node.arg {
-            let args = custom.contract().args.len();
-            let expected = Arity::Between(args, args + 1);
-            if !expected.admits(found) {
-                self.malformed(n, VerifyErrorKind::Arity { op, expected, found });
-                return false;
-            }
-        }
-        true
-    }
-
     /// What the arg says, and the stated dtypes.
     fn contents(&mut self, n: Id, node: &Node) {
         let (op, dtype) = (node.op, node.dtype);
+        let name = match &node.arg {
+            Arg::Sink(name) => Some(name),
+            Arg::Param(param) => Some(&param.name),
+            _ => None,
+        };
+        if let Some(name) = name.filter(|name| !is_identifier(name)) {
+            let message = format!(
+                "the name {name:?} of the {op} is not an identifier; use letters, digits and _"
+            );
+            self.error(n, Kind::BadName, message);
+        }
         match &node.arg {
-            Arg::Sink(name) if !is_identifier(name) => {
-                self.error(n, VerifyErrorKind::BadName { op, name: name.clone() });
-            }
-            Arg::Param(param) if !is_identifier(&param.name) => {
-                self.error(n, VerifyErrorKind::BadName { op, name: param.name.clone() });
-            }
             Arg::Const(value) if !value.fits(dtype) => {
-                self.error(n, VerifyErrorKind::BadConst { value: *value, dtype });
+                self.error(n, Kind::BadConst, format!("{value} is not a value of {dtype}"));
             }
             Arg::Special(Special::Block(dimension) | Special::Item(dimension))
                 if *dimension > 2 =>
             {
-                self.error(n, VerifyErrorKind::BadDimension { dimension: *dimension });
+                let message = format!("dimension {dimension} of a grid, expected 0, 1 or 2");
+                self.error(n, Kind::BadDimension, message);
             }
-            Arg::Custom { custom, .. }
-                if !Custom::all(custom.dtype()).any(|known| known == *custom) =>
-            {
-                self.error(n, VerifyErrorKind::UnknownCustom { custom: custom.clone() });
+            Arg::Custom { custom, .. } if !custom.is_known() => {
+                let message = format!("{custom} does not work on {}", custom.dtype());
+                self.error(n, Kind::UnknownCustom, message);
             }
             Arg::Access(access) if op == Op::Load && access.assume_disjoint => {
-                self.error(n, VerifyErrorKind::DisjointLoad);
+                let message = "load has assume_disjoint; put it on the store or custom that writes";
+                self.error(n, Kind::DisjointLoad, message);
             }
             _ => {}
         }
         if matches!(op, Op::Param | Op::Buffer) && dtype.size().is_none() {
-            self.error(n, VerifyErrorKind::NotStorable { op, dtype });
+            let message =
+                format!("{op} of {dtype}, which has no size in memory; use bool or a sized number");
+            self.error(n, Kind::NotStorable, message);
         }
         if op == Op::Cast && dtype == DType::Void {
-            self.error(n, VerifyErrorKind::CastToVoid);
+            let message = "cast to void, expected bool or a number";
+            self.error(n, Kind::CastToVoid, message);
         }
     }
 
     fn phase(&mut self, n: Id, node: &Node) {
         let op = node.op;
-        if self.phase < Phase::Placed {
-            let thread = node.axis().filter(|axis| axis.kind == AxisType::Thread);
-            if op == Op::Special || thread.is_some() {
-                let axis = thread.map(|axis| axis.number);
-                self.error(n, VerifyErrorKind::OnlyPlaced { axis });
-            }
+        let placed = match node.arg {
+            Arg::Special(_) => Some("special"),
+            Arg::Range(axis) if axis.kind == AxisType::Thread => Some("a thread range"),
+            _ => None,
+        };
+        if let Some(placed) = placed.filter(|_| self.phase < Phase::Placed) {
+            let message =
+                format!("{placed} may occur in lowered graphs only; use a global or local range");
+            self.error(n, Kind::OnlyPlaced, message);
         }
         if self.phase >= Phase::Proved && node.access().is_some_and(|access| !access.inbounds) {
-            self.error(n, VerifyErrorKind::NotInbounds { op });
+            let message =
+                format!("{op} is not marked inbounds in a lowered graph; prove it or gate it");
+            self.error(n, Kind::NotInbounds, message);
         }
         if self.phase == Phase::Lowered && op == Op::Reshape {
-            self.error(n, VerifyErrorKind::NotLowered { op });
+            let message = format!("{op} in a lowered graph; lower it to index arithmetic");
+            self.error(n, Kind::NotLowered, message);
         }
     }
 
@@ -330,9 +371,9 @@ impl<'g> Verifier<'g> {
     fn operands(&mut self, n: Id, node: &Node) -> bool {
         let op = node.op;
         let mut sound = true;
-        for (slot, &source_id) in node.src.iter().enumerate() {
-            let expected = expected_operand(node, slot);
-            let Some(found) = self.fact(source_id).operand else {
+        for (slot, &s) in node.src.iter().enumerate() {
+            let (expected, _) = takes(node, slot, node.dtype);
+            let Some(found) = self.fact(s).operand else {
                 sound = false;
                 continue;
             };
@@ -340,15 +381,17 @@ impl<'g> Verifier<'g> {
                 Operand::Value => matches!(found, Operand::Value | Operand::Range),
                 Operand::Dependency => {
                     matches!(found, Operand::Effect | Operand::Range)
-                        || matches!(self.graph[source_id].op, Op::Load | Op::Special)
+                        || matches!(self.graph[s].op, Op::Load | Op::Special)
                 }
                 Operand::Any => found != Operand::Sink,
                 _ => found == expected,
             };
             if !admitted {
                 sound = false;
-                let kind = VerifyErrorKind::WrongOperand { op, slot, source_id, expected, found };
-                self.malformed(n, kind);
+                let advice = advice(expected, found);
+                let message =
+                    format!("source {slot} of {op} is {s}, {found}, expected {expected}{advice}");
+                self.error(n, Kind::WrongOperand, message);
             }
         }
         sound
@@ -359,17 +402,16 @@ impl<'g> Verifier<'g> {
         let op = node.op;
         let dtype = |slot: usize| self.graph[node.src[slot]].dtype;
         let before = self.errors.len();
-        let sized = self.phase == Phase::Lowered && node.dtype.is_index();
-        let expected = match (op.result(), &node.arg) {
-            (_, Arg::Custom { custom, .. }) => custom.contract().result,
-            (ResultType::Stated, _) => node.dtype,
-            (ResultType::SameAs(slot), _) => dtype(slot),
-            (ResultType::Always(dtype), _) => dtype,
-            (ResultType::Sized, _) if sized => node.dtype,
-            (ResultType::Sized, _) => DType::Index,
+        let lowered = self.phase == Phase::Lowered;
+        let stated = match &node.arg {
+            Arg::Custom { custom, .. } => custom.contract().result,
+            _ if op.result() != ResultType::Sized || lowered && node.dtype.is_index() => node.dtype,
+            _ => DType::Index,
         };
+        let expected = op.result().dtype(stated, dtype);
         if node.dtype != expected {
-            self.error(n, VerifyErrorKind::WrongResult { op, expected, found: node.dtype });
+            let message = format!("{op} of {}, expected {expected}", node.dtype);
+            self.error(n, Kind::WrongResult, message);
         }
         let of = match (op, &node.arg) {
             (Op::Store, _) => dtype(0),
@@ -378,16 +420,15 @@ impl<'g> Verifier<'g> {
         };
         for slot in 0..node.src.len() {
             let found = dtype(slot);
-            let Some((role, mut expected)) = expected_dtype(node, slot, of) else { continue };
-            if self.phase == Phase::Lowered {
-                expected = match role {
-                    Role::Bound | Role::Extent => node.dtype,
-                    Role::Index if found.is_index() => found,
-                    _ => expected,
-                };
-            }
+            let (_, Some((role, expected))) = takes(node, slot, of) else { continue };
+            let expected = match op {
+                Op::Range | Op::Special if lowered => node.dtype,
+                Op::Index if lowered && found.is_index() => found,
+                _ => expected,
+            };
             if found != expected {
-                self.error(n, VerifyErrorKind::WrongDType { op, of, slot, role, expected, found });
+                let message = format!("{op} of {of} has {role} of {found}, expected {expected}");
+                self.error(n, Kind::WrongDType, message);
             }
         }
         let pair = match op {
@@ -398,9 +439,13 @@ impl<'g> Verifier<'g> {
         };
         if let Some((left, right)) = pair.map(|(left, right)| (dtype(left), dtype(right))) {
             if left != right {
-                self.error(n, VerifyErrorKind::Mismatch { op, left, right });
+                let message =
+                    format!("{op} of {left} and {right}, expected equal dtypes; cast one");
+                self.error(n, Kind::Mismatch, message);
             } else if !works_on(op, left) {
-                self.error(n, VerifyErrorKind::NoArithmetic { op, found: left });
+                let expected = operands_of(op);
+                let message = format!("{op} of operands of {left}, expected {expected}");
+                self.error(n, Kind::NoArithmetic, message);
             }
         }
         self.errors.len() == before
@@ -409,17 +454,26 @@ impl<'g> Verifier<'g> {
     /// The number of elements of a PARAM, BUFFER or RESHAPE, if its shape is legal.
     fn shape(&mut self, n: Id, node: &Node) -> Option<i128> {
         let (op, dtype) = (node.op, node.dtype);
-        let lengths = lengths(node);
+        let lengths = self.graph.shape(n)?;
         if lengths.len() > MAX_AXES {
-            self.error(n, VerifyErrorKind::TooManyAxes { op, found: lengths.len() });
+            let message = format!("{op} has {} axes, expected at most {MAX_AXES}", lengths.len());
+            self.error(n, Kind::TooManyAxes, message);
             return None;
         }
         let before = self.errors.len();
-        for (axis, &length) in lengths.iter().enumerate() {
-            match self.constant(length) {
-                None => self.error(n, VerifyErrorKind::UnknownLength { axis, length }),
+        for (axis, &id) in lengths.iter().enumerate() {
+            match self.graph.as_int(id) {
+                None => {
+                    let message = format!(
+                        "the length of axis {axis} is {id}, expected a constant; \
+                         symbolic lengths are not supported yet"
+                    );
+                    self.error(n, Kind::UnknownLength, message);
+                }
                 Some(length) if length < 0 => {
-                    self.error(n, VerifyErrorKind::NegativeLength { axis, length });
+                    let message =
+                        format!("the length of axis {axis} is {length}, expected 0 or more");
+                    self.error(n, Kind::NegativeLength, message);
                 }
                 Some(_) => {}
             }
@@ -427,60 +481,70 @@ impl<'g> Verifier<'g> {
         if self.errors.len() > before {
             return None;
         }
-        let shape = self.lengths_of(n);
+        let shape = self.lengths(n);
         // Without the zeros, so that the strides of an empty buffer fit as well.
         let bytes = shape
             .iter()
             .filter(|&&length| length > 0)
             .try_fold(dtype.size()? as i128, |product, &length| product.checked_mul(length));
         if bytes.is_none_or(|bytes| bytes > i128::from(i64::MAX)) {
-            self.error(n, VerifyErrorKind::TooLarge { shape, dtype });
+            let message = format!("{shape:?} of {dtype} is more than {} bytes", i64::MAX);
+            self.error(n, Kind::TooLarge, message);
             return None;
         }
         let elements = shape.iter().product();
         if op == Op::Reshape
             && let Some(view) = self.fact(node.src[0]).view
-            && let Some(from_elements) = self.fact(view).elements
-            && from_elements != elements
+            && let Some(before) = self.fact(view).elements
+            && before != elements
         {
-            let from = self.lengths_of(view);
-            let kind =
-                VerifyErrorKind::Reshape { from, from_elements, to: shape, to_elements: elements };
-            self.error(n, kind);
+            let from = self.lengths(view);
+            let message = format!(
+                "reshape of {from:?} ({before} elements) to {shape:?} ({elements} elements), \
+                 expected as many"
+            );
+            self.error(n, Kind::Reshape, message);
         }
         Some(elements)
     }
 
     /// The lengths of a PARAM, BUFFER or RESHAPE, all constants.
-    fn lengths_of(&self, n: Id) -> Vec<i128> {
-        lengths(&self.graph[n]).iter().filter_map(|&length| self.constant(length)).collect()
+    fn lengths(&self, n: Id) -> Vec<i128> {
+        let lengths = self.graph.shape(n).into_iter().flatten();
+        lengths.filter_map(|&length| self.graph.as_int(length)).collect()
     }
 
     /// Addresses, bounds of the grid, and what may be written.
     fn memory(&mut self, n: Id, node: &Node) {
         let op = node.op;
-        match &node.arg {
-            Arg::None if op == Op::Index => {
-                let buffer = node.src[0];
-                let Some(view) = self.fact(buffer).view else { return };
-                let flat = self.phase == Phase::Lowered;
-                let axes = if flat { 1 } else { lengths(&self.graph[view]).len() };
-                let indices = node.src.len() - 1;
-                if axes != indices {
-                    self.error(n, VerifyErrorKind::Axes { buffer, axes, indices });
-                }
+        if op == Op::Index
+            && let Some(shape) = self.fact(node.src[0]).view.and_then(|view| self.graph.shape(view))
+        {
+            let axes = if self.phase == Phase::Lowered { 1 } else { shape.len() };
+            let (buffer, indices) = (node.src[0], node.src.len() - 1);
+            if axes != indices {
+                let message = format!(
+                    "the number of indices into {buffer} is {indices}, \
+                     expected one per axis, {axes}"
+                );
+                self.error(n, Kind::Axes, message);
             }
-            Arg::Range(axis)
-                if matches!(axis.kind, AxisType::Global | AxisType::Local)
-                    && self.constant(node.src[0]).is_none() =>
-            {
-                let (axis, bound) = (Some(*axis), node.src[0]);
-                self.error(n, VerifyErrorKind::UnknownBound { axis, bound });
+        }
+        let bound = match node.arg {
+            Arg::Range(axis) if matches!(axis.kind, AxisType::Global | AxisType::Local) => {
+                Some(format!("bound of axis {} ({})", axis.number, axis.kind))
             }
-            Arg::Special(_) if self.constant(node.src[0]).is_none() => {
-                self.error(n, VerifyErrorKind::UnknownBound { axis: None, bound: node.src[0] });
-            }
-            _ => {}
+            Arg::Special(_) => Some("extent of special".to_string()),
+            _ => None,
+        };
+        if let Some(bound) = bound
+            && self.graph.as_int(node.src[0]).is_none()
+        {
+            let message = format!(
+                "the {bound} is {}, expected a constant; symbolic ones are not supported yet",
+                node.src[0]
+            );
+            self.error(n, Kind::UnknownBound, message);
         }
         if !node.is_effect() {
             return;
@@ -489,13 +553,19 @@ impl<'g> Verifier<'g> {
             let Some(storage) = self.fact(address).storage else { continue };
             match (&self.graph[storage].arg, &node.arg) {
                 (Arg::Param(param), _) if !param.mutable => {
-                    let name = param.name.clone();
-                    self.error(n, VerifyErrorKind::ReadOnly { op, param: storage, name });
+                    let name = &param.name;
+                    let message = format!(
+                        "{op} to param {name:?} ({storage}), which is read-only; make it mutable"
+                    );
+                    self.error(n, Kind::ReadOnly, message);
                 }
                 (Arg::Buffer(_), Arg::Custom { custom, .. }) => match custom.contract().effect {
                     Effect::Atomic(_) => {
-                        let custom = custom.clone();
-                        self.error(n, VerifyErrorKind::PrivateAtomic { custom, buffer: storage });
+                        let message = format!(
+                            "{custom} on buffer {storage}, which is private to a work-item; \
+                             use load and store"
+                        );
+                        self.error(n, Kind::PrivateAtomic, message);
                     }
                 },
                 _ => {}
@@ -506,157 +576,124 @@ impl<'g> Verifier<'g> {
     /// What is unique in a graph.
     fn whole(&mut self) {
         let graph = self.graph;
-        let mut axes: HashMap<u32, Id> = HashMap::new();
-        let mut slots: HashMap<u32, Id> = HashMap::new();
-        let mut names: HashMap<&str, Id> = HashMap::new();
-        let mut buffers: HashMap<u32, Id> = HashMap::new();
-        let mut customs: HashMap<u32, Id> = HashMap::new();
-        let mut specials: HashMap<Special, Id> = HashMap::new();
-        let mut in_order: Vec<(u32, Id)> = Vec::new();
-        for i in 0..self.nodes.len() {
-            let n = self.nodes[i];
+        let mut first: HashMap<String, Id> = HashMap::new();
+        let mut slots: Vec<(u32, Id)> = Vec::new();
+        for &n in self.nodes {
             if self.fact(n).operand.is_none() {
                 continue;
             }
+            let mut unique = |kind, what: String, noun, advice| {
+                let other = *first.entry(what.clone()).or_insert(n);
+                if other != n {
+                    self.error(n, kind, format!("{what} is also {noun}{other}{advice}"));
+                }
+            };
             match &graph[n].arg {
-                Arg::Range(Axis { number, .. }) => {
-                    let other = *axes.entry(*number).or_insert(n);
-                    if other != n {
-                        self.error(n, VerifyErrorKind::AxisReused { number: *number, other });
-                    }
+                Arg::Range(axis) => {
+                    let axis = format!("axis {}", axis.number);
+                    unique(Kind::AxisReused, axis, "range ", "; give each range its own number");
                 }
                 Arg::Param(param) => {
-                    in_order.push((param.slot, n));
-                    let other = *slots.entry(param.slot).or_insert(n);
-                    if other != n {
-                        self.error(n, VerifyErrorKind::SlotReused { slot: param.slot, other });
-                    }
-                    let other = *names.entry(&param.name).or_insert(n);
-                    if other != n {
-                        let name = param.name.clone();
-                        self.error(n, VerifyErrorKind::NameReused { name, other });
-                    }
+                    slots.push((param.slot, n));
+                    let slot = format!("slot {}", param.slot);
+                    unique(Kind::SlotReused, slot, "param ", "; give each param its own slot");
+                    let name = format!("the name {:?}", param.name);
+                    let noun = "that of param ";
+                    unique(Kind::NameReused, name, noun, "; give each param its own name");
                 }
                 Arg::Buffer(number) => {
-                    let other = *buffers.entry(*number).or_insert(n);
-                    if other != n {
-                        self.error(n, VerifyErrorKind::BufferReused { number: *number, other });
-                    }
+                    let advice = ", with another shape or dtype; give each buffer its own number";
+                    unique(Kind::BufferReused, format!("buffer {number}"), "", advice);
                 }
                 Arg::Custom { number, .. } => {
-                    let other = *customs.entry(*number).or_insert(n);
-                    if other != n {
-                        self.error(n, VerifyErrorKind::CustomReused { number: *number, other });
-                    }
+                    let number = format!("custom number {number}");
+                    let advice = "; give each its own number, since each counts";
+                    unique(Kind::CustomReused, number, "", advice);
                 }
-                Arg::Special(special) => {
-                    let other = *specials.entry(*special).or_insert(n);
-                    if other != n {
-                        self.error(n, VerifyErrorKind::Extents { special: *special, other });
-                    }
+                Arg::Special(special) if Special::ALL.contains(special) => {
+                    let advice = ", with another extent; a grid has one extent per dimension";
+                    unique(Kind::Extents, special.to_string(), "", advice);
                 }
                 _ => {}
             }
         }
-        in_order.sort_unstable();
+        slots.sort_unstable();
         let mut expected = 0;
-        for (found, n) in in_order {
+        for (found, n) in slots {
             if found > expected && self.phase == Phase::Built {
-                self.error(n, VerifyErrorKind::SlotMissing { expected, found });
+                let message = format!(
+                    "param has slot {found}, expected {expected}; number them from 0 without a gap"
+                );
+                self.error(n, Kind::SlotMissing, message);
             }
             expected = found.saturating_add(1);
         }
     }
 
-    /// Whether no more than [`MAX_OPEN`] ranges are open anywhere, so that regions are small. The
-    /// regions it counts are those of [`Regions`].
-    fn depth(&mut self) -> bool {
-        let graph = self.graph;
-        let before = self.errors.len();
-        let is_parallel = |n: Id| graph[n].axis().is_some_and(|axis| axis.kind.is_parallel());
-        let parallel: Vec<Id> = self.nodes.iter().copied().filter(|&n| is_parallel(n)).collect();
-        let mut open = vec![SmallVec::<[Id; 4]>::new(); self.sink.index() + 1];
-        for i in 0..self.nodes.len() {
-            let n = self.nodes[i];
-            let node = &graph[n];
-            let private = self.fact(n).storage.is_some_and(|b| graph[b].op == Op::Buffer);
-            if node.op == Op::Index && private && parallel.len() > MAX_OPEN {
-                self.error(n, VerifyErrorKind::TooDeep);
-                continue;
-            }
-            let mut region = SmallVec::<[Id; 4]>::new();
-            for s in &node.src {
-                region.extend_from_slice(&open[s.index()]);
-            }
-            if node.op == Op::Range {
-                region.push(n);
-            }
-            if node.op == Op::Index && private {
-                region.extend_from_slice(&parallel);
-            }
-            region.sort_unstable();
-            region.dedup();
-            if region.len() > MAX_OPEN {
-                // Its users start afresh, so that they are not reported too.
-                self.error(n, VerifyErrorKind::TooDeep);
-                continue;
-            }
-            if node.op == Op::End {
-                region.retain(|r| !node.src[1..].contains(r));
-            }
-            open[n.index()] = region;
-        }
-        self.errors.len() == before
+    /// A RANGE as messages name it.
+    fn range(&self, r: Id) -> String {
+        let axis = self.graph.axis(r);
+        format!("range {r} (axis {}, {})", axis.number, axis.kind)
     }
 
     /// What each END closes, and what the SINK leaves open.
     fn ranges(&mut self, regions: &Regions) -> bool {
         let before = self.errors.len();
-        for i in 0..self.nodes.len() {
-            let n = self.nodes[i];
+        for &n in self.nodes {
             let node = &self.graph[n];
             if node.op != Op::End {
                 continue;
             }
             let (body, listed) = (node.src[0], &node.src[1..]);
             // Ascending, so that the whole list costs little however long it is.
-            let mut sorted: SmallVec<[Id; 4]> = listed.iter().copied().collect();
+            let mut sorted = Ranges::from_slice(listed);
             sorted.sort_unstable();
-            let mut reported = None;
-            for pair in sorted.windows(2) {
-                if pair[0] == pair[1] && reported != Some(pair[0]) {
-                    reported = Some(pair[0]);
-                    self.error(n, VerifyErrorKind::ClosedTwice { range: self.range(pair[0]) });
+            for same in sorted.chunk_by(|a, b| a == b) {
+                let r = same[0];
+                if same.len() > 1 {
+                    let message = format!("{} is listed twice; list it once", self.range(r));
+                    self.error(n, Kind::ClosedTwice, message);
                 }
-            }
-            sorted.dedup();
-            for &r in &sorted {
                 if regions.open(body).binary_search(&r).is_err() {
-                    self.error(n, VerifyErrorKind::NotOpen { range: self.range(r), body });
+                    let message = format!(
+                        "{} is not open in {body}; end what depends on it, or use after({r})",
+                        self.range(r)
+                    );
+                    self.error(n, Kind::NotOpen, message);
                 }
             }
-            let mut outside: SmallVec<[Id; 4]> = regions.open(n).iter().copied().collect();
+            let mut outside = Ranges::from_slice(regions.open(n));
             for &r in listed {
                 if outside.contains(&r) {
                     continue;
                 }
-                let range = self.range(r);
                 for &s in &outside {
                     if regions.open(s).binary_search(&r).is_ok() {
-                        let other = self.range(s);
-                        self.error(n, VerifyErrorKind::BoundNeeds { range, other });
+                        let message = format!(
+                            "{} occurs in the bound of {}, which is not inside it; \
+                             close that one first, or list it later",
+                            self.range(r),
+                            self.range(s)
+                        );
+                        self.error(n, Kind::BoundNeeds, message);
                     }
                 }
-                let serial = outside.iter().find(|&&s| !self.range(s).axis.kind.is_parallel());
-                if let (AxisType::Global | AxisType::Thread, Some(&s)) = (range.axis.kind, serial) {
-                    let serial = self.range(s);
-                    self.error(n, VerifyErrorKind::GridInside { range, serial });
+                let kind = |r: Id| self.graph.axis(r).kind;
+                let serial = outside.iter().find(|&&s| !kind(s).is_parallel());
+                if let (AxisType::Global | AxisType::Thread, Some(&s)) = (kind(r), serial) {
+                    let message = format!(
+                        "{} is inside {}; close global and thread ranges last",
+                        self.range(r),
+                        self.range(s)
+                    );
+                    self.error(n, Kind::GridInside, message);
                 }
                 outside.push(r);
             }
         }
         for &r in regions.open(self.sink) {
-            self.error(self.sink, VerifyErrorKind::OpenAtSink { range: self.range(r) });
+            let message = format!("{} is still open at the sink; close it with end", self.range(r));
+            self.error(self.sink, Kind::OpenAtSink, message);
         }
         self.errors.len() == before
     }
@@ -666,26 +703,25 @@ impl<'g> Verifier<'g> {
         let graph = self.graph;
         // For each node and each range of its region, one END that closes it and another if there
         // are several.
-        let mut binders = vec![SmallVec::<[[Option<Id>; 2]; 2]>::new(); self.sink.index() + 1];
+        type Ends = SmallVec<[Id; 2]>;
+        let mut binders = vec![SmallVec::<[Ends; 2]>::new(); self.sink.index() + 1];
         for &user in self.nodes.iter().rev() {
             let node = &graph[user];
             let own = std::mem::take(&mut binders[user.index()]);
             for &s in &node.src {
                 let open = regions.open(s);
                 let known = &mut binders[s.index()];
-                known.resize(open.len(), [None; 2]);
+                known.resize(open.len(), Ends::new());
                 for (r, known) in open.iter().zip(known) {
                     let more = if node.op == Op::End && node.src[1..].contains(r) {
-                        [Some(user), None]
+                        Ends::from_slice(&[user])
                     } else {
                         let place = regions.open(user).binary_search(r).ok();
-                        place.and_then(|place| own.get(place)).copied().unwrap_or_default()
+                        place.and_then(|place| own.get(place)).cloned().unwrap_or_default()
                     };
-                    for end in more.into_iter().flatten() {
-                        if known[0].is_none() {
-                            known[0] = Some(end);
-                        } else if known[0] != Some(end) && known[1].is_none() {
-                            known[1] = Some(end);
+                    for end in more {
+                        if known.len() < 2 && !known.contains(&end) {
+                            known.push(end);
                         }
                     }
                 }
@@ -695,59 +731,50 @@ impl<'g> Verifier<'g> {
 
         if self.nodes.iter().any(|&n| graph[n].op == Op::Buffer) {
             let mut closed: HashMap<Id, Id> = HashMap::new();
-            let ends: Vec<Id> =
-                self.nodes.iter().copied().filter(|&n| graph[n].op == Op::End).collect();
-            for end in ends {
+            for &end in self.nodes.iter().filter(|&&n| graph[n].op == Op::End) {
                 for &r in graph[end].src[1..].iter().filter(|r| regions.parallel().contains(r)) {
                     if let Some(first) = closed.insert(r, end) {
-                        let kind = VerifyErrorKind::SplitWorkItems {
-                            range: self.range(r),
-                            ends: [first, end],
-                        };
-                        self.error(end, kind);
+                        let message = format!(
+                            "parallel {} is closed by {first} and {end}, but a kernel with a \
+                             buffer has one set of work-items; close it once, around a group",
+                            self.range(r)
+                        );
+                        self.error(end, Kind::SplitWorkItems, message);
                     }
                 }
             }
         }
 
-        let mut written = vec![false; self.sink.index() + 1];
-        for &n in self.nodes.iter().filter(|&&n| graph[n].is_effect()) {
-            for address in graph[n].addresses() {
-                if let Some(storage) = self.fact(address).storage {
-                    written[storage.index()] = true;
-                }
-            }
-        }
-        for i in 0..self.nodes.len() {
-            let n = self.nodes[i];
+        let effects = self.nodes.iter().filter(|&&n| graph[n].is_effect());
+        let addresses = effects.flat_map(|&n| graph[n].addresses());
+        let written: HashSet<Id> =
+            addresses.filter_map(|address| self.fact(address).storage).collect();
+        for &n in self.nodes.iter().filter(|&&n| graph[n].is_access()) {
             let node = &graph[n];
-            if !node.is_access() {
-                continue;
-            }
             let op = node.op;
             let storage = node.addresses().first().and_then(|&address| self.fact(address).storage);
             let open = regions.open(n);
-            if node.is_effect() {
-                for (&r, ends) in open.iter().zip(&binders[n.index()]) {
-                    if let [Some(one), Some(other)] = *ends {
-                        let ends = [one.min(other), one.max(other)];
-                        let range = self.range(r);
-                        self.error(n, VerifyErrorKind::TwoBinders { op, range, ends });
-                    }
-                }
-            }
-            let Some(storage) = storage.filter(|storage| written[storage.index()]) else {
-                continue;
-            };
-            let mut lacking = SmallVec::<[Id; 4]>::new();
+            let storage = storage.filter(|storage| written.contains(storage));
+            let mut lacking = Ranges::new();
             for (&s, ends) in open.iter().zip(&binders[n.index()]) {
-                if node.is_effect() && ends[1].is_some() {
+                if node.is_effect()
+                    && let [one, other] = ends[..]
+                {
+                    let message = format!(
+                        "{op} lies under two ends of {}, {} and {}; \
+                         close it once, or store once for each",
+                        self.range(s),
+                        one.min(other),
+                        one.max(other)
+                    );
+                    self.error(n, Kind::TwoBinders, message);
                     continue;
                 }
-                for &end in ends.iter().flatten() {
+                let Some(storage) = storage else { continue };
+                for &end in ends {
                     let listed = graph[end].src[1..].iter().copied().take_while(|&r| r != s);
                     for r in regions.open(end).iter().copied().chain(listed) {
-                        let matters = match self.range(r).axis.kind {
+                        let matters = match graph.axis(r).kind {
                             AxisType::Loop => true,
                             AxisType::Global | AxisType::Thread => node.is_effect(),
                             // S4: without the LOCAL range it happens once per group.
@@ -755,11 +782,17 @@ impl<'g> Verifier<'g> {
                         };
                         if matters && open.binary_search(&r).is_err() && !lacking.contains(&r) {
                             lacking.push(r);
-                            let (range, inside) = (self.range(r), self.range(s));
-                            self.error(
-                                n,
-                                VerifyErrorKind::NotInside { op, storage, range, inside },
+                            let which = match op {
+                                Op::Load => ", which the kernel writes,",
+                                _ => "",
+                            };
+                            let message = format!(
+                                "{op} of {storage}{which} is inside {} but not inside {}, \
+                                 which encloses that; use the buffer after({r})",
+                                self.range(s),
+                                self.range(r)
                             );
+                            self.error(n, Kind::NotInside, message);
                         }
                     }
                 }
@@ -774,17 +807,17 @@ impl<'g> Verifier<'g> {
         let mut runs: Vec<Vec<Id>> = Vec::new();
         // The number of the run before each run.
         let mut previous: Vec<Option<usize>> = Vec::new();
-        let mut last: HashMap<Key, (Mode, usize)> = HashMap::new();
-        for (n, mode) in self.certain(regions) {
+        let mut last: HashMap<Key, usize> = HashMap::new();
+        for n in self.certain(regions) {
             for address in self.graph[n].addresses() {
                 let Some(key) = self.key(address) else { continue };
                 let before = last.get(&key).copied();
                 match before {
-                    Some((other, run)) if !mode.conflicts(other) => runs[run].push(n),
+                    Some(run) if !conflict(self.graph, n, runs[run][0]) => runs[run].push(n),
                     _ => {
-                        last.insert(key, (mode, runs.len()));
+                        last.insert(key, runs.len());
                         runs.push(vec![n]);
-                        previous.push(before.map(|(_, run)| run));
+                        previous.push(before);
                     }
                 }
             }
@@ -827,7 +860,11 @@ impl<'g> Verifier<'g> {
                     if missing != 0 && reported.insert(n) {
                         let other = chunk[missing.trailing_zeros() as usize].0;
                         let (op, other_op) = (self.graph[n].op, self.graph[other].op);
-                        self.error(n, VerifyErrorKind::Unordered { op, other, other_op });
+                        let message = format!(
+                            "{op} and {other_op} {other} touch one element, and neither comes \
+                             after the other; order them with after"
+                        );
+                        self.error(n, Kind::Unordered, message);
                     }
                 }
             }
@@ -835,37 +872,29 @@ impl<'g> Verifier<'g> {
     }
 
     /// The accesses that happen for certain, if the bounds that are no constants are large enough.
-    fn certain(&self, regions: &Regions) -> Vec<(Id, Mode<'g>)> {
+    fn certain(&self, regions: &Regions) -> Vec<Id> {
         // LOADs that are anything but an arm of a WHERE: the others become gated.
         let mut plain = vec![false; self.sink.index() + 1];
-        for &n in &self.nodes {
+        for &n in self.nodes {
             let node = &self.graph[n];
             for (slot, s) in node.src.iter().enumerate() {
                 plain[s.index()] |= node.op != Op::Where || slot == 0;
             }
         }
-        let runs = |r: &Id| self.constant(self.graph[*r].src[0]).is_none_or(|bound| bound > 0);
-        let mut certain = Vec::new();
-        for &n in &self.nodes {
-            let node = &self.graph[n];
-            let mode = match (node.op, &node.arg) {
-                (Op::Load, _) if plain[n.index()] => Mode::Read,
-                (Op::Store, _) => Mode::Write,
-                (Op::Custom, Arg::Custom { custom, .. }) => Mode::Custom(custom),
-                _ => continue,
-            };
+        let runs = |r: &Id| self.graph.as_int(self.graph[*r].src[0]).is_none_or(|bound| bound > 0);
+        let is_certain = |n: &Id| {
+            let node = &self.graph[*n];
+            let plain = node.is_effect() || node.op == Op::Load && plain[n.index()];
             let waived = node.access().is_some_and(|access| access.assume_disjoint);
-            if node.gate().is_none() && !waived && regions.open(n).iter().all(runs) {
-                certain.push((n, mode));
-            }
-        }
-        certain
+            plain && node.gate().is_none() && !waived && regions.open(*n).iter().all(runs)
+        };
+        self.nodes.iter().copied().filter(is_certain).collect()
     }
 
     /// The key of an address.
     fn key(&self, address: Id) -> Option<Key> {
         let fact = self.fact(address);
-        let mut ids: SmallVec<[Id; 4]> = lengths(&self.graph[fact.view?]).iter().copied().collect();
+        let mut ids = Sources::from_slice(self.graph.shape(fact.view?)?);
         ids.extend_from_slice(&self.graph[fact.index?].src[1..]);
         Some((fact.storage?, ids))
     }
@@ -873,41 +902,10 @@ impl<'g> Verifier<'g> {
 
 /// What two addresses have in common if they are equal at equal points: the storage, and the
 /// lengths of its shape and the indices.
-type Key = (Id, SmallVec<[Id; 4]>);
+type Key = (Id, Sources);
 
-/// How an access touches its element.
-#[derive(Clone, Copy, PartialEq)]
-enum Mode<'g> {
-    Read,
-    Write,
-    Custom(&'g Custom),
-}
-
-impl Mode<'_> {
-    fn conflicts(self, other: Mode<'_>) -> bool {
-        match (self, other) {
-            (Mode::Read, Mode::Read) => false,
-            (Mode::Custom(a), Mode::Custom(b)) => {
-                match (a.contract().effect, b.contract().effect) {
-                    (Effect::Atomic(kind), Effect::Atomic(other)) => {
-                        kind != other || a.dtype() != b.dtype()
-                    }
-                }
-            }
-            _ => true,
-        }
-    }
-}
-
-/// The lengths of a PARAM, BUFFER or RESHAPE.
-fn lengths(node: &Node) -> &[Id] {
-    match node.op {
-        Op::Reshape => &node.src[1..],
-        _ => &node.src,
-    }
-}
-
-fn is_identifier(name: &str) -> bool {
+/// Whether `name` is letters, digits and `_`, the first no digit.
+pub(crate) fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -930,50 +928,33 @@ fn operand(node: &Node, first: Option<Operand>) -> Option<Operand> {
     })
 }
 
-/// What source `slot` of `node` has to be.
-fn expected_operand(node: &Node, slot: usize) -> Operand {
-    match (node.op, slot) {
-        (Op::Reshape | Op::Index, 0) => Operand::Buffer,
-        (Op::Load | Op::Store, 0) => Operand::Address,
-        (Op::After, 0) => Operand::Any,
-        (Op::After, _) => Operand::Dependency,
-        (Op::End, 0) | (Op::Group | Op::Sink, _) => Operand::Effect,
-        (Op::End, _) => Operand::Range,
-        (Op::Custom, _) => match custom_arg(node, slot) {
-            Some(CustomArg::Pointer(_)) => Operand::Address,
-            Some(CustomArg::Value(_)) | None => Operand::Value,
-        },
-        _ => Operand::Value,
+/// What source `slot` of `node` has to be and, if its dtype is fixed, what it is for and that dtype.
+/// `of` is the dtype of the element.
+fn takes(node: &Node, slot: usize, of: DType) -> (Operand, Option<(&'static str, DType)>) {
+    let value = |role, dtype| (Operand::Value, Some((role, dtype)));
+    if let Arg::Custom { custom, .. } = &node.arg {
+        return match custom.contract().args.get(slot) {
+            Some(CustomArg::Pointer(dtype)) => (Operand::Address, Some(("a pointer", *dtype))),
+            Some(CustomArg::Value(dtype)) => value("a value", *dtype),
+            None => value("a gate", DType::Bool),
+        };
     }
-}
-
-/// What source `slot` of `node` is for and the dtype it has to have, if that is fixed; `of` is the
-/// dtype of the element.
-fn expected_dtype(node: &Node, slot: usize, of: DType) -> Option<(Role, DType)> {
-    Some(match (node.op, slot) {
-        (Op::Param | Op::Buffer, _) => (Role::Length, DType::Index),
-        (Op::Reshape, 1..) => (Role::Length, DType::Index),
-        (Op::Range, _) => (Role::Bound, DType::Index),
-        (Op::Special, _) => (Role::Extent, DType::Index),
-        (Op::Index, 1..) => (Role::Index, DType::Index),
-        (Op::Load, 1) | (Op::Store, 2) => (Role::Gate, DType::Bool),
-        (Op::Load, 2) => (Role::Alternative, of),
-        (Op::Store, 1) => (Role::Value, of),
-        (Op::Where, 0) => (Role::Condition, DType::Bool),
-        (Op::Custom, _) => match custom_arg(node, slot) {
-            Some(CustomArg::Pointer(dtype)) => (Role::Pointer, dtype),
-            Some(CustomArg::Value(dtype)) => (Role::Value, dtype),
-            None => (Role::Gate, DType::Bool),
-        },
-        _ => return None,
-    })
-}
-
-/// The argument that source `slot` of a CUSTOM is; `None` for its gate.
-fn custom_arg(node: &Node, slot: usize) -> Option<CustomArg> {
-    match &node.arg {
-        Arg::Custom { custom, .. } => custom.contract().args.get(slot).copied(),
-        _ => None,
+    match (node.op, slot) {
+        (Op::Param | Op::Buffer, _) | (Op::Reshape, 1..) => value("a length", DType::Index),
+        (Op::Range, _) => value("a bound", DType::Index),
+        (Op::Special, _) => value("an extent", DType::Index),
+        (Op::Index, 1..) => value("an index", DType::Index),
+        (Op::Load, 1) | (Op::Store, 2) => value("a gate", DType::Bool),
+        (Op::Load, 2) => value("an alternative", of),
+        (Op::Store, 1) => value("a value", of),
+        (Op::Where, 0) => value("a condition", DType::Bool),
+        (Op::Reshape | Op::Index, 0) => (Operand::Buffer, None),
+        (Op::Load | Op::Store, 0) => (Operand::Address, None),
+        (Op::After, 0) => (Operand::Any, None),
+        (Op::After, _) => (Operand::Dependency, None),
+        (Op::End, 0) | (Op::Group | Op::Sink, _) => (Operand::Effect, None),
+        (Op::End, _) => (Operand::Range, None),
+        _ => (Operand::Value, None),
     }
 }
 
@@ -1007,9 +988,7 @@ fn arg_of(op: Op) -> &'static str {
         Op::Load | Op::Store => "an access",
         Op::Custom => "an operation",
         Op::Sink => "the name of a kernel",
-        Op::Reshape | Op::Index | Op::After | Op::Group | Op::End => "nothing",
-        Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min | Op::And | Op::Or => "nothing",
-        Op::CmpLt | Op::CmpNe | Op::CmpEq | Op::Where | Op::Cast => "nothing",
+        _ => "nothing",
     }
 }
 

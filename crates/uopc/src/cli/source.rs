@@ -90,7 +90,7 @@ impl Source {
     pub(crate) fn verify(&self) -> Result<(), Failure> {
         uop::verify(self.graph(), self.sink(), Phase::Built).map_err(|errors| {
             let errors = errors.errors.iter();
-            Failure::several(errors.map(|error| self.located(error.node, &error.kind.to_string())))
+            Failure::several(errors.map(|error| self.located(error.node, &error.message)))
         })
     }
 
