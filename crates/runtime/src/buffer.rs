@@ -52,11 +52,13 @@ pub struct Buffer<'a> {
     /// `None` is one axis of `len`.
     shape: Option<Vec<usize>>,
     mutable: bool,
+    /// Without memory; then nothing is at `pointer`.
+    absent: bool,
     memory: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: it stands for a `&'a [T]` or `&'a mut [T]` of an `Element`, which is `Send` and `Sync`;
-// `from_raw_parts` asks for no less.
+// SAFETY: it stands for a `&'a [T]` or `&'a mut [T]` of an `Element`, which is `Send` and `Sync`, or
+// for nothing; `from_raw_parts` asks for no less.
 unsafe impl Send for Buffer<'_> {}
 
 // SAFETY: as above; through a shared `Buffer` the memory is only read.
@@ -80,7 +82,14 @@ impl<'a> Buffer<'a> {
         len: usize,
         mutable: bool,
     ) -> Buffer<'a> {
-        Buffer { dtype, pointer, len, shape: None, mutable, memory: PhantomData }
+        Buffer { dtype, pointer, len, shape: None, mutable, absent: false, memory: PhantomData }
+    }
+
+    /// `len` elements of `dtype` without memory: for [`Device::null`](crate::Device::null), which
+    /// counts what a launch would do; whatever runs refuses it.
+    pub fn absent(dtype: DType, len: usize, mutable: bool) -> Buffer<'static> {
+        let pointer = ptr::null_mut();
+        Buffer { dtype, pointer, len, shape: None, mutable, absent: true, memory: PhantomData }
     }
 
     /// The same memory with these axis lengths, row-major; without, it has one axis.
@@ -118,18 +127,27 @@ impl<'a> Buffer<'a> {
         self.mutable
     }
 
+    /// Whether it has no memory: it was made by [`absent`](Buffer::absent).
+    pub fn is_absent(&self) -> bool {
+        self.absent
+    }
+
     pub(crate) fn pointer(&self) -> *mut u8 {
         self.pointer
     }
 
-    /// The addresses that it covers.
+    /// The addresses that it covers; none if it is absent.
     pub(crate) fn addresses(&self) -> Range<usize> {
         let start = self.pointer.addr();
-        let size = self.dtype.size().unwrap_or(0);
+        let size = if self.absent { 0 } else { self.dtype.size().unwrap_or(0) };
         start..start.saturating_add(self.len.saturating_mul(size))
     }
 
     /// A copy of the elements; `None` if the dtype is never stored, or there is no memory for it.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer is absent.
     pub(crate) fn to_data(&self) -> Option<Data> {
         let mut data = Data::zeros(self.dtype, self.len)?;
         match &mut data {
@@ -145,7 +163,7 @@ impl<'a> Buffer<'a> {
     ///
     /// # Panics
     ///
-    /// If the buffer is read-only, or `data` has another dtype or length.
+    /// If the buffer is read-only or absent, or `data` has another dtype or length.
     pub(crate) fn set_data(&mut self, data: &Data) {
         match data {
             Data::Bool(from) => self.write(from),
@@ -156,16 +174,17 @@ impl<'a> Buffer<'a> {
     }
 
     fn read<T: Element>(&self, to: &mut [T]) {
-        assert!(self.dtype == T::DTYPE && self.len == to.len());
+        assert!(!self.absent && self.dtype == T::DTYPE && self.len == to.len());
         // SAFETY: both sides have `len` elements of `T`, here and by the promise of whoever made
-        // the buffer; `to` is borrowed mutably, so they do not overlap. Bytes need no alignment.
+        // the buffer, which is not absent; `to` is borrowed mutably, so they do not overlap. Bytes need no alignment.
         unsafe {
             ptr::copy_nonoverlapping(self.pointer, to.as_mut_ptr().cast(), size_of_val(to));
         }
     }
 
     fn write<T: Element>(&mut self, from: &[T]) {
-        assert!(self.mutable && self.dtype == T::DTYPE && self.len == from.len());
+        assert!(!self.absent && self.mutable);
+        assert!(self.dtype == T::DTYPE && self.len == from.len());
         // SAFETY: as in `read`; the buffer is mutable, and `self` is borrowed mutably. `from` is
         // owned by a `Data`, memory of its own.
         unsafe {
