@@ -223,6 +223,17 @@ fn explain(error: ModuleError) -> JitErrorKind {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_target_names_versions_features_and_flags() {
+        let [plain, verified] = [false, true].map(|verify| target(&Options { verify }));
+        let triple = isa(&Options::default()).expect("this machine is known").triple().to_string();
+        for part in ["uopc ", "cranelift ", cranelift_codegen::VERSION, &triple, "opt_level"] {
+            assert!(plain.contains(part), "{part}: {plain}");
+        }
+        assert!(cfg!(not(target_arch = "x86_64")) || plain.contains("has_avx"), "{plain}");
+        assert_ne!(plain, verified);
+    }
+
     /// No test makes Cranelift itself panic: the whitelist is what prevents that.
     #[test]
     fn a_panic_is_an_error() {
