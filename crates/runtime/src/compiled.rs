@@ -166,9 +166,10 @@ impl Compiled {
                 let threads = options.threads.unwrap_or_else(default_threads);
                 let run = |slice: Range<u64>| {
                     // SAFETY: `check` has found that each buffer is what the parameter of its slot
-                    // asks for, and these are the program's: lowering keeps them all. The buffers are borrowed mutably until all slices are done; the slices are
-                    // disjoint parts of `0..extent`, which is within i64. What the program does
-                    // is what `lower` promises of a verified kernel.
+                    // asks for, and has memory; these are the program's parameters, as lowering
+                    // keeps them all. The buffers are borrowed mutably until all slices are done;
+                    // the slices are disjoint parts of `0..extent`, which is within i64. What the
+                    // program does is what `lower` promises of a verified kernel.
                     unsafe { code.run(pointers.get(), slice.start as i64, slice.end as i64) }
                 };
                 for_slices(*extent, threads, run)
