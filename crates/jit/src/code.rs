@@ -8,7 +8,7 @@ use std::slice;
 use std::sync::OnceLock;
 
 use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_codegen::settings::{self, Configurable, SetError};
+use cranelift_codegen::settings::{self, Configurable, SetError, Value};
 use cranelift_codegen::{CodegenError, Context};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, ModuleError, default_libcall_names};
@@ -133,6 +133,21 @@ pub fn clif(program: &Program, options: &Options) -> Result<String, JitError> {
     })
 }
 
+/// What the code of a program depends on beside the program: the versions of this compiler and of
+/// Cranelift, the target, its features and all flags, one a line. Where this machine is none that
+/// Cranelift knows, the reason; nothing compiles then.
+pub fn target(options: &Options) -> String {
+    let versions = concat!("uopc ", env!("CARGO_PKG_VERSION"), "\ncranelift ");
+    let target = match isa(options) {
+        Ok(isa) => {
+            let features: Vec<String> = isa.isa_flags().iter().map(Value::to_string).collect();
+            format!("{}\n{}\n{}", isa.triple(), features.join("\n"), isa.flags())
+        }
+        Err(kind) => kind.to_string(),
+    };
+    format!("{versions}{}\n{target}", cranelift_codegen::VERSION)
+}
+
 /// A module whose memory goes when it does; `JITModule` alone leaks it.
 struct OwnedModule(ManuallyDrop<JITModule>);
 
@@ -207,6 +222,17 @@ fn explain(error: ModuleError) -> JitErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_target_names_versions_features_and_flags() {
+        let [plain, verified] = [false, true].map(|verify| target(&Options { verify }));
+        let triple = isa(&Options::default()).expect("this machine is known").triple().to_string();
+        for part in ["uopc ", "cranelift ", cranelift_codegen::VERSION, &triple, "opt_level"] {
+            assert!(plain.contains(part), "{part}: {plain}");
+        }
+        assert!(cfg!(not(target_arch = "x86_64")) || plain.contains("has_avx"), "{plain}");
+        assert_ne!(plain, verified);
+    }
 
     /// No test makes Cranelift itself panic: the whitelist is what prevents that.
     #[test]

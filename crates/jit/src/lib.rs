@@ -15,7 +15,7 @@ mod code;
 mod error;
 mod translate;
 
-pub use code::{Code, Options, clif, compile};
+pub use code::{Code, Options, clif, compile, target};
 pub use error::{JitError, JitErrorKind};
 
 use lower::Caps;

@@ -57,11 +57,13 @@ pub struct Buffer<'a> {
     /// `None` is one axis of `len`.
     shape: Option<Vec<usize>>,
     mutable: bool,
+    /// Without memory; then nothing is at `pointer`.
+    absent: bool,
     memory: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: it stands for a `&'a [T]` or `&'a mut [T]` of an `Element`, which is `Send` and `Sync`;
-// `from_raw_parts` asks for no less.
+// SAFETY: it stands for a `&'a [T]` or `&'a mut [T]` of an `Element`, which is `Send` and `Sync`, or
+// for nothing; `from_raw_parts` asks for no less.
 unsafe impl Send for Buffer<'_> {}
 
 // SAFETY: as above; through a shared `Buffer` the memory is only read.
@@ -85,7 +87,14 @@ impl<'a> Buffer<'a> {
         len: usize,
         mutable: bool,
     ) -> Buffer<'a> {
-        Buffer { dtype, pointer, len, shape: None, mutable, memory: PhantomData }
+        Buffer { dtype, pointer, len, shape: None, mutable, absent: false, memory: PhantomData }
+    }
+
+    /// `len` elements of `dtype` without memory: for [`Device::null`](crate::Device::null), which
+    /// counts what a launch would do; whatever runs refuses it.
+    pub fn absent(dtype: DType, len: usize, mutable: bool) -> Buffer<'static> {
+        let pointer = ptr::null_mut();
+        Buffer { dtype, pointer, len, shape: None, mutable, absent: true, memory: PhantomData }
     }
 
     /// The same memory with these axis lengths, row-major; without, it has one axis.
@@ -123,23 +132,33 @@ impl<'a> Buffer<'a> {
         self.mutable
     }
 
+    /// Whether it has no memory: it was made by [`absent`](Buffer::absent).
+    pub fn is_absent(&self) -> bool {
+        self.absent
+    }
+
     pub(crate) fn pointer(&self) -> *mut u8 {
         self.pointer
     }
 
-    /// The addresses that it covers.
+    /// The addresses that it covers; none if it is absent.
     pub(crate) fn addresses(&self) -> Range<usize> {
         let start = self.pointer.addr();
-        let size = self.dtype.size().unwrap_or(0);
+        let size = if self.absent { 0 } else { self.dtype.size().unwrap_or(0) };
         start..start.saturating_add(self.len.saturating_mul(size))
     }
 
     /// A copy of the elements; `None` if the dtype is never stored, or there is no memory for it.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer is absent.
     pub(crate) fn to_data(&self) -> Option<Data> {
         let mut data = Data::zeros(self.dtype, self.len)?;
         let to = data.bytes_mut();
+        assert!(!self.absent);
         // SAFETY: both sides have `len` elements of `dtype`, here by the promise of whoever made the
-        // buffer; `to` is memory of its own. Bytes need no alignment.
+        // buffer, which is not absent; `to` is memory of its own. Bytes need no alignment.
         unsafe { ptr::copy_nonoverlapping(self.pointer, to.as_mut_ptr(), to.len()) };
         Some(data)
     }
@@ -148,9 +167,11 @@ impl<'a> Buffer<'a> {
     ///
     /// # Panics
     ///
-    /// If the buffer is read-only, or `data` has another dtype or length.
+    /// If the buffer is read-only or absent, or `data` has another dtype or length.
     pub(crate) fn set_data(&mut self, data: &Data) {
-        assert!(self.mutable && self.dtype == data.dtype() && self.len == data.len());
+        assert!(
+            !self.absent && self.mutable && self.dtype == data.dtype() && self.len == data.len()
+        );
         let from = data.bytes();
         // SAFETY: as in `to_data`; the buffer is mutable, and `self` is borrowed mutably.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.pointer, from.len()) };

@@ -5,11 +5,17 @@ use lower::ProgramParam;
 use crate::buffer::Buffer;
 use crate::error::{ArgumentError, LaunchErrorKind};
 
-/// Everything that is wrong with `buffers` as the arguments of a kernel with `params`.
+/// Everything that is wrong with `buffers` as the arguments of a kernel with `params`, which `runs`
+/// or is only counted.
 ///
 /// If nothing is: there is one buffer per parameter, of its dtype, length and shape, aligned to the
-/// size of an element; those that the kernel writes are mutable and share no byte with another.
-pub(crate) fn check(params: &[ProgramParam], buffers: &[Buffer<'_>]) -> Vec<LaunchErrorKind> {
+/// size of an element; those that the kernel writes are mutable and share no byte with another. If
+/// the kernel runs, none is absent.
+pub(crate) fn check(
+    params: &[ProgramParam],
+    buffers: &[Buffer<'_>],
+    runs: bool,
+) -> Vec<LaunchErrorKind> {
     if params.len() != buffers.len() {
         let names = params.iter().map(|param| param.name.clone()).collect();
         let found = buffers.len();
@@ -17,8 +23,9 @@ pub(crate) fn check(params: &[ProgramParam], buffers: &[Buffer<'_>]) -> Vec<Laun
     }
     let mut errors = Vec::new();
     for (slot, (param, buffer)) in params.iter().zip(buffers).enumerate() {
-        let kinds =
-            check_one(param, buffer).into_iter().chain(check_overlap(params, buffers, slot));
+        let absent = (runs && buffer.is_absent()).then_some(ArgumentError::Absent);
+        let kinds = check_one(param, buffer).into_iter().chain(absent);
+        let kinds = kinds.chain(check_overlap(params, buffers, slot));
         errors.extend(kinds.map(|kind| LaunchErrorKind::Argument {
             slot,
             name: param.name.clone(),

@@ -6,27 +6,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use interp::Data;
-use lower::ProgramParam;
+use lower::{Program, ProgramParam};
 use uop::KernelGraph;
 
 use crate::buffer::Buffer;
 use crate::check::check;
+use crate::cost::{Cost, cost};
 use crate::device::Device;
 use crate::error::{LaunchError, LaunchErrorKind};
 use crate::pool::{default_threads, for_slices};
 
-/// A kernel compiled for a device. Clones share it; its code is freed with the last of them.
+/// A kernel compiled for a device. Its code is shared with its clones, with what else was compiled
+/// from an equal kernel, and with those that the process keeps
+/// ([`CACHED_KERNELS`](crate::CACHED_KERNELS)); it is freed with the last of them.
 #[derive(Clone)]
 pub struct Compiled {
-    inner: Arc<Inner>,
+    device: Device,
+    executable: Arc<Executable>,
+    compile_time: Duration,
 }
 
-struct Inner {
-    device: Device,
-    name: String,
-    params: Vec<ProgramParam>,
-    code: Code,
-    compile_time: Duration,
+/// What a kernel compiles to, the same for equal kernels.
+pub(crate) struct Executable {
+    pub(crate) name: String,
+    pub(crate) params: Vec<ProgramParam>,
+    pub(crate) code: Code,
 }
 
 /// What a device makes of a kernel.
@@ -39,8 +43,12 @@ pub(crate) enum Code {
     },
     /// The kernel itself, to be interpreted.
     Graph(KernelGraph),
-    /// What is never run.
-    Nothing,
+    /// What is never run, but counted.
+    Counted {
+        program: Box<Program>,
+        /// Within i64.
+        extent: u64,
+    },
     /// Source text for some other machine.
     Source(String),
 }
@@ -64,14 +72,19 @@ pub struct Launched {
     pub time: Duration,
     /// How many threads ran a part; 0 if there was nothing to run.
     pub threads: usize,
+    /// What it would have moved and computed. `None` if the device is not `null`, which alone
+    /// counts; if it depends on what the buffers hold, as where the bound of a loop is loaded; if it
+    /// is too much for a u64; or if loops whose bounds depend on one another make the counting
+    /// itself too long.
+    pub cost: Option<Cost>,
 }
 
 impl fmt::Debug for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Compiled")
-            .field("device", &self.inner.device)
-            .field("name", &self.inner.name)
-            .field("params", &self.inner.params)
+            .field("device", &self.device)
+            .field("name", &self.name())
+            .field("params", &self.params())
             .finish_non_exhaustive()
     }
 }
@@ -79,45 +92,44 @@ impl fmt::Debug for Compiled {
 impl Compiled {
     pub(crate) fn new(
         device: Device,
-        name: String,
-        params: Vec<ProgramParam>,
-        code: Code,
+        executable: Arc<Executable>,
         compile_time: Duration,
     ) -> Compiled {
-        Compiled { inner: Arc::new(Inner { device, name, params, code, compile_time }) }
+        Compiled { device, executable, compile_time }
     }
 
     /// The device that it was compiled for.
     pub fn device(&self) -> &Device {
-        &self.inner.device
+        &self.device
     }
 
     /// The name of the kernel.
     pub fn name(&self) -> &str {
-        &self.inner.name
+        &self.executable.name
     }
 
     /// What a launch takes, by slot.
     pub fn params(&self) -> &[ProgramParam] {
-        &self.inner.params
+        &self.executable.params
     }
 
-    /// How long it took from the graph to something that can be launched.
+    /// How long it took from the graph to something that can be launched, in the call that returned
+    /// this; little if the code was there already.
     pub fn compile_time(&self) -> Duration {
-        self.inner.compile_time
+        self.compile_time
     }
 
     /// The source text, if that is what the device makes.
     pub fn source(&self) -> Option<&str> {
-        match &self.inner.code {
+        match &self.executable.code {
             Code::Source(source) => Some(source),
-            Code::Machine { .. } | Code::Graph(_) | Code::Nothing => None,
+            Code::Machine { .. } | Code::Graph(_) | Code::Counted { .. } => None,
         }
     }
 
     /// Whether a launch computes anything: `null` and what makes source do not.
     pub fn runs(&self) -> bool {
-        matches!(self.inner.code, Code::Machine { .. } | Code::Graph(_))
+        matches!(self.executable.code, Code::Machine { .. } | Code::Graph(_))
     }
 
     /// Runs the kernel on `buffers`, one for each parameter, and returns when it is done.
@@ -131,13 +143,14 @@ impl Compiled {
         buffers: &mut [Buffer<'_>],
         options: &LaunchOptions,
     ) -> Result<Launched, LaunchError> {
-        let Inner { device, name, params, code, .. } = &*self.inner;
+        let Compiled { device, executable, .. } = self;
+        let Executable { name, params, code } = &**executable;
         let fail = |errors| LaunchError { kernel: name.clone(), errors };
         if let Code::Source(_) = code {
             let device = device.name();
             return Err(fail(vec![LaunchErrorKind::SourceOnly { device }]));
         }
-        let mut errors = check(params, buffers);
+        let mut errors = check(params, buffers, self.runs());
         if options.threads == Some(0) {
             errors.push(LaunchErrorKind::ZeroThreads);
         }
@@ -146,15 +159,17 @@ impl Compiled {
         }
 
         let start = Instant::now();
+        let mut counted = None;
         let threads = match code {
             Code::Machine { code, extent } => {
                 let pointers = Pointers(buffers.iter().map(Buffer::pointer).collect());
                 let threads = options.threads.unwrap_or_else(default_threads);
                 let run = |slice: Range<u64>| {
                     // SAFETY: `check` has found that each buffer is what the parameter of its slot
-                    // asks for, and these are the program's: lowering keeps them all. The buffers are borrowed mutably until all slices are done; the slices are
-                    // disjoint parts of `0..extent`, which is within i64. What the program does
-                    // is what `lower` promises of a verified kernel.
+                    // asks for, and has memory; these are the program's parameters, as lowering
+                    // keeps them all. The buffers are borrowed mutably until all slices are done;
+                    // the slices are disjoint parts of `0..extent`, which is within i64. What the
+                    // program does is what `lower` promises of a verified kernel.
                     unsafe { code.run(pointers.get(), slice.start as i64, slice.end as i64) }
                 };
                 for_slices(*extent, threads, run)
@@ -166,13 +181,16 @@ impl Compiled {
                     LaunchErrorKind::Interp { error, message }
                 })
             }
-            Code::Nothing => Ok(0),
+            Code::Counted { program, extent } => {
+                counted = cost(program, *extent);
+                Ok(0)
+            }
             Code::Source(_) => unreachable!("source was refused above"),
         };
         let threads = threads.map_err(|error| fail(vec![error]))?;
         let time = start.elapsed();
-        device.count_launch();
-        Ok(Launched { time, threads })
+        device.count_launch(counted);
+        Ok(Launched { time, threads, cost: counted })
     }
 }
 

@@ -1,24 +1,30 @@
 //! The devices, in one table.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use lower::{Caps, Launch, Program, ProgramParam};
 use thiserror::Error;
-use uop::{Arg, BuildErrors, DType, Kernel, KernelGraph, Phase, Val, verify};
+use uop::{Arg, BuildErrors, DType, Kernel, KernelGraph, Phase, Val, print, verify};
 
 use crate::buffer::Buffer;
-use crate::compiled::{Code, Compiled, LaunchOptions, Launched};
+use crate::cache::{Key, get_or_make};
+use crate::compiled::{Code, Compiled, Executable, LaunchOptions, Launched};
+use crate::cost::Cost;
 use crate::error::{CompileError, Error};
 
 /// A device of the table.
 struct Entry {
     name: &'static str,
     about: &'static str,
+    /// Whether its kernels may use atomics.
+    atomics: bool,
     /// What it lowers for; `None` if it does not lower.
     caps: Option<Caps>,
+    /// What its code depends on beside the kernel: the compiler, its options, the machine. `None` if
+    /// no code is kept.
+    target: Option<fn() -> &'static str>,
     /// The code of a verified kernel.
     code: fn(&KernelGraph) -> Result<Code, CompileError>,
 }
@@ -29,37 +35,58 @@ static DEVICES: [&Entry; 4] = [&CPU, &INTERP, &NULL, &AMD];
 static CPU: Entry = Entry {
     name: "cpu",
     about: "runs machine code on this CPU, with threads",
+    atomics: true,
     caps: Some(jit::CAPS),
+    target: Some(jit_target),
     code: |kernel| {
-        let program = lowered(kernel, &jit::CAPS)?;
-        let code = Box::new(jit::compile(&program, &jit::Options::default())?);
-        Ok(Code::Machine { code, extent: extent(&program)? })
+        let (program, extent) = counted(kernel)?;
+        let code = Box::new(jit::compile(&program, &JIT_OPTIONS)?);
+        Ok(Code::Machine { code, extent })
     },
 };
 
 static INTERP: Entry = Entry {
     name: "interp",
     about: "runs the graph as written and checks everything; slow",
+    atomics: true,
     caps: None,
+    // Its code is the author's graph, with the author's places, which errors of a launch name. A
+    // graph that is equal has other places, and there is no work to save.
+    target: None,
     code: |kernel| Ok(Code::Graph(kernel.clone())),
 };
 
 static NULL: Entry = Entry {
     name: "null",
-    about: "compiles machine code and runs nothing; counts launches",
+    about: "compiles machine code and runs nothing; counts launches, bytes and operations",
+    atomics: true,
     caps: Some(jit::CAPS),
-    code: |kernel| (CPU.code)(kernel).map(|_| Code::Nothing),
+    target: Some(jit_target),
+    code: |kernel| {
+        let (program, extent) = counted(kernel)?;
+        jit::compile(&program, &JIT_OPTIONS)?;
+        Ok(Code::Counted { program: Box::new(program), extent })
+    },
 };
 
 static AMD: Entry = Entry {
     name: "amd",
     about: "writes HIP source for AMD GPUs; runs nothing",
+    atomics: true,
     caps: Some(text::HIP.caps),
+    target: Some(|| concat!("uopc ", env!("CARGO_PKG_VERSION"))),
     code: |kernel| {
         let program = lowered(kernel, &text::HIP.caps)?;
         Ok(Code::Source(text::emit(&program, &text::HIP)?))
     },
 };
+
+const JIT_OPTIONS: jit::Options = jit::Options { verify: false };
+
+fn jit_target() -> &'static str {
+    static TARGET: LazyLock<String> = LazyLock::new(|| jit::target(&JIT_OPTIONS));
+    &TARGET
+}
 
 fn lowered(kernel: &KernelGraph, caps: &Caps) -> Result<Program, CompileError> {
     lower::lower(&kernel.graph, kernel.sink, caps).map_err(|error| {
@@ -68,11 +95,12 @@ fn lowered(kernel: &KernelGraph, caps: &Caps) -> Result<Program, CompileError> {
     })
 }
 
-/// How many instances the outermost range has.
-fn extent(program: &Program) -> Result<u64, CompileError> {
+/// The program for machine code, and how many instances its outermost range has.
+fn counted(kernel: &KernelGraph) -> Result<(Program, u64), CompileError> {
+    let program = lowered(kernel, &jit::CAPS)?;
     match program.launch {
         // Machine code counts in i64.
-        Launch::Range { extent } if i64::try_from(extent).is_ok() => Ok(extent),
+        Launch::Range { extent } if i64::try_from(extent).is_ok() => Ok((program, extent)),
         Launch::Range { extent } => Err(CompileError::Extent { extent }),
         Launch::Grid { .. } => unreachable!("lowering makes a grid only for caps with one"),
     }
@@ -101,7 +129,26 @@ fn params(kernel: &KernelGraph) -> Vec<ProgramParam> {
 #[derive(Clone)]
 pub struct Device {
     entry: &'static Entry,
-    launches: Arc<AtomicU64>,
+    done: Arc<Mutex<Done>>,
+}
+
+/// What a device and its clones have done.
+struct Done {
+    launches: u64,
+    /// Of all launches; `None` if that of one is not known.
+    cost: Option<Cost>,
+    compiles: CompileStats,
+}
+
+/// What the compilations of a device and its clones did, as far as they succeeded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompileStats {
+    /// How many found that an equal kernel had been compiled, and took that code.
+    pub hits: u64,
+    /// How many made the code anew. On `interp`, which keeps nothing, that is all of them.
+    pub misses: u64,
+    /// How long they took together, hits and misses.
+    pub time: Duration,
 }
 
 impl fmt::Debug for Device {
@@ -112,14 +159,15 @@ impl fmt::Debug for Device {
 
 /// There is no device of that name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("expected one of the devices {}, found `{name}`", names())]
+#[error("no device `{name}`; devices with atomics are {}", names_with_atomics())]
 pub struct UnknownDevice {
     /// The name.
     pub name: String,
 }
 
-fn names() -> String {
-    DEVICES.map(|entry| entry.name).join(", ")
+fn names_with_atomics() -> String {
+    let names = DEVICES.into_iter().filter(|entry| entry.atomics).map(|entry| entry.name);
+    names.collect::<Vec<&str>>().join(", ")
 }
 
 impl Device {
@@ -134,8 +182,9 @@ impl Device {
         Device::new(&INTERP)
     }
 
-    /// Compiles as [`cpu`](Device::cpu), checks the arguments of launches, counts them, and runs
-    /// nothing.
+    /// Compiles as [`cpu`](Device::cpu), checks the arguments of launches, counts them and what they
+    /// would do ([`cost`](Device::cost)), and runs nothing. It takes buffers without memory
+    /// ([`Buffer::absent`]).
     pub fn null() -> Device {
         Device::new(&NULL)
     }
@@ -154,14 +203,16 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`UnknownDevice`] names those that exist.
+    /// [`UnknownDevice`] names those with atomics.
     pub fn from_name(name: &str) -> Result<Device, UnknownDevice> {
         let entry = DEVICES.into_iter().find(|entry| entry.name.eq_ignore_ascii_case(name));
         entry.map(Device::new).ok_or_else(|| UnknownDevice { name: name.to_string() })
     }
 
     fn new(entry: &'static Entry) -> Device {
-        Device { entry, launches: Arc::default() }
+        let compiles = CompileStats::default();
+        let done = Done { launches: 0, cost: Some(Cost::default()), compiles };
+        Device { entry, done: Arc::new(Mutex::new(done)) }
     }
 
     /// Its name.
@@ -174,6 +225,11 @@ impl Device {
         self.entry.about
     }
 
+    /// Whether its kernels may use atomics.
+    pub fn has_atomics(&self) -> bool {
+        self.entry.atomics
+    }
+
     /// What it lowers kernels for; `None` if it runs them as written.
     pub fn caps(&self) -> Option<Caps> {
         self.entry.caps
@@ -181,14 +237,35 @@ impl Device {
 
     /// How many launches of this device and its clones have succeeded.
     pub fn launches(&self) -> u64 {
-        self.launches.load(Ordering::Relaxed)
+        self.done().launches
     }
 
-    pub(crate) fn count_launch(&self) {
-        self.launches.fetch_add(1, Ordering::Relaxed);
+    /// What these launches cost together, and that is nothing if there were none; `None` if the
+    /// [cost](Launched::cost) of one is not known.
+    pub fn cost(&self) -> Option<Cost> {
+        self.done().cost
+    }
+
+    /// What the compilations of this device and its clones did.
+    pub fn compile_stats(&self) -> CompileStats {
+        self.done().compiles
+    }
+
+    pub(crate) fn count_launch(&self, cost: Option<Cost>) {
+        let mut done = self.done();
+        done.launches += 1;
+        done.cost = done.cost.zip(cost).and_then(|(sum, cost)| sum.plus(cost));
+    }
+
+    fn done(&self) -> MutexGuard<'_, Done> {
+        // Nothing panics while it is locked.
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes `kernel` ready to be launched.
+    ///
+    /// The code of an equal kernel that the process has compiled for such a device is used again,
+    /// if it is one of the last [`CACHED_KERNELS`](crate::CACHED_KERNELS).
     ///
     /// # Errors
     ///
@@ -207,10 +284,26 @@ impl Device {
         let Arg::Sink(name) = &graph[*sink].arg else {
             unreachable!("the verifier rejects a root that is no sink")
         };
-        let params = params(kernel);
-        let code = (self.entry.code)(kernel)?;
-        let name = name.to_string();
-        Ok(Compiled::new(self.clone(), name, params, code, start.elapsed()))
+        let make = || {
+            let code = (self.entry.code)(kernel)?;
+            Ok::<_, CompileError>(Executable {
+                name: name.to_string(),
+                params: params(kernel),
+                code,
+            })
+        };
+        let (executable, hit) = match self.entry.target {
+            Some(target) => {
+                let (device, kernel) = (self.name(), print(graph, *sink));
+                get_or_make(Key { device, target: target(), kernel }, make)?
+            }
+            None => (Arc::new(make()?), false),
+        };
+        let time = start.elapsed();
+        let compiles = &mut self.done().compiles;
+        *(if hit { &mut compiles.hits } else { &mut compiles.misses }) += 1;
+        compiles.time += time;
+        Ok(Compiled::new(self.clone(), executable, time))
     }
 
     /// Builds, compiles and launches a kernel on `buffers`.

@@ -172,6 +172,9 @@ pub enum ArgumentError {
         /// The address.
         found: usize,
     },
+    /// It has no memory ([`Buffer::absent`](crate::Buffer::absent)), and the device runs the kernel.
+    #[error("expected a buffer with memory, found an absent one; only device null takes it")]
+    Absent,
     /// The kernel writes this buffer or the other one, and they share memory.
     #[error("expected memory apart from argument {other} `{name}`, found that they overlap")]
     Overlap {

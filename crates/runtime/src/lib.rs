@@ -8,6 +8,8 @@
 //!   built without `unsafe`; a launch that fails its checks has changed nothing.
 //! - The bits of a result do not depend on the number of threads, but for the order in which float
 //!   atomics add.
+//! - The process keeps the code of the last [`CACHED_KERNELS`] kernels, and nothing else. Which code
+//!   a kernel gets depends on the kernel, the device and the machine, never on what came before.
 //! - Nothing is printed, and nothing is read from the environment but the number of cores.
 //!
 //! ```
@@ -32,15 +34,19 @@
 #![allow(unsafe_code)]
 
 mod buffer;
+mod cache;
 mod check;
 mod compiled;
+mod cost;
 mod device;
 mod error;
 mod pool;
 
 pub use buffer::{Buffer, Element};
+pub use cache::CACHED_KERNELS;
 pub use compiled::{Compiled, LaunchOptions, Launched};
-pub use device::{Device, UnknownDevice};
+pub use cost::Cost;
+pub use device::{CompileStats, Device, UnknownDevice};
 pub use error::{ArgumentError, CompileError, Error, LaunchError, LaunchErrorKind};
 pub use lower::ProgramParam;
 pub use pool::MAX_THREADS;

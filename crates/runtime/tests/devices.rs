@@ -15,11 +15,19 @@ fn names() {
     }
     let all: Vec<&str> = Device::all().map(|device| device.name()).collect();
     assert_eq!(all, ["cpu", "interp", "null", "amd"]);
-    for name in ["cuda", "", "cpu "] {
+    for name in ["metal", "", "cpu "] {
         let error = Device::from_name(name).expect_err("there is none");
-        let want = "expected one of the devices cpu, interp, null, amd, found ";
-        assert_eq!(error.to_string(), format!("{want}`{name}`"));
+        let names: Vec<&str> =
+            Device::all().filter(Device::has_atomics).map(|device| device.name()).collect();
+        let names = names.join(", ");
+        assert_eq!(
+            error.to_string(),
+            format!("no device `{name}`; devices with atomics are {names}")
+        );
     }
+    let error = Device::from_name("metal").expect_err("there is none");
+    let want = "no device `metal`; devices with atomics are cpu, interp, null, amd";
+    assert_eq!(error.to_string(), want);
 }
 
 #[test]

@@ -4,6 +4,14 @@
 use runtime::{Buffer, Compiled, Device, LaunchOptions, Launched};
 use uop::{AxisType, BuildErrors, DType, Kernel, KernelGraph};
 
+/// `out[i] = value`; `out` is i32[n] and mutable.
+pub(crate) fn constant(value: i32, n: i64) -> KernelGraph {
+    let k = Kernel::new();
+    let out = k.param_mut("out", DType::I32, n);
+    let i = k.range(n, AxisType::Global);
+    out.at(i).store(value).end(i).sink("constant").expect("it is right")
+}
+
 /// `y[i] = 2·x[i] + y[i]`; `y` and `x` are f32[n], `y` is mutable.
 pub(crate) fn saxpy(n: i64) -> KernelGraph {
     let k = Kernel::new();

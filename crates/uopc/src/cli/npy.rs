@@ -39,36 +39,40 @@ const DESCR: [(DType, &str); 12] = [
 
 /// Fills `data` from the array in `path`, which must have its dtype and this shape.
 pub(crate) fn read(path: &Path, data: &mut Data, shape: &[u64]) -> Result<(), Failure> {
+    open(path, data.dtype(), shape, |file| read_from(file, data, shape))
+}
+
+/// Checks that the array in `path` has this dtype and shape, as it says; reads no element.
+pub(crate) fn check(path: &Path, dtype: DType, shape: &[u64]) -> Result<(), Failure> {
+    open(path, dtype, shape, |file| {
+        let text = header_text(file).map_err(failed)?;
+        Header::expect(&text, dtype, shape).map(drop)
+    })
+}
+
+/// What `read` makes of the file in `path`; its message follows what was expected.
+fn open(
+    path: &Path,
+    dtype: DType,
+    shape: &[u64],
+    read: impl FnOnce(&mut File) -> Result<(), String>,
+) -> Result<(), Failure> {
     let fail = |what: String| Failure::new(format!("cannot read {}: {what}", shown(path)));
     let mut file = File::open(path).map_err(|error| fail(error.to_string()))?;
-    read_from(&mut file, data, shape)
-        .map_err(|what| fail(format!("expected {} [{}]{what}", data.dtype(), list(shape))))
+    read(&mut file).map_err(|what| fail(format!("expected {dtype} [{}]{what}", list(shape))))
+}
+
+fn failed(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "; the file ends early".into(),
+        _ => format!("; {error}"),
+    }
 }
 
 /// As [`read`]; the message follows what was expected.
 fn read_from(file: &mut dyn Read, data: &mut Data, shape: &[u64]) -> Result<(), String> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => "; the file ends early".into(),
-        _ => format!("; {error}"),
-    };
     let text = header_text(file).map_err(failed)?;
-    let header = Header::parse(&text).ok_or("; the header is malformed")?;
-    let dtype = header.dtype();
-    // Numpy has no bf16: its bits travel as u16.
-    let same = dtype
-        == Some(match data.dtype() {
-            DType::BF16 => DType::U16,
-            dtype => dtype,
-        });
-    if !same || header.shape != shape {
-        let dtype = dtype.map(|dtype| dtype.to_string());
-        let dtype = dtype.unwrap_or_else(|| shown(format!("`{:.40}`", header.descr)));
-        let shape = &header.shape;
-        return Err(match shape.len() {
-            0..=32 => format!(", found {dtype} [{}]", list(shape)),
-            axes => format!(", found {dtype} with {axes} axes"),
-        });
-    }
+    let header = Header::expect(&text, data.dtype(), shape)?;
     fill(file, &header, data).map_err(failed)
 }
 
@@ -103,6 +107,24 @@ struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
+    /// Reads one that must be of an array of `dtype` and `shape`.
+    fn expect(text: &'a str, dtype: DType, shape: &[u64]) -> Result<Header<'a>, String> {
+        let header = Header::parse(text).ok_or("; the header is malformed")?;
+        let found = header.dtype();
+        // Numpy has no bf16: its bits travel as u16.
+        let expected = if dtype == DType::BF16 { DType::U16 } else { dtype };
+        if found == Some(expected) && header.shape == shape {
+            return Ok(header);
+        }
+        let found = found.map(|dtype| dtype.to_string());
+        let found = found.unwrap_or_else(|| shown(format!("`{:.40}`", header.descr)));
+        let shape = &header.shape;
+        Err(match shape.len() {
+            0..=32 => format!(", found {found} [{}]", list(shape)),
+            axes => format!(", found {found} with {axes} axes"),
+        })
+    }
+
     /// Reads a Python dict, `{'descr': '<f4', 'fortran_order': False, 'shape': (6, 4), }`.
     fn parse(text: &'a str) -> Option<Header<'a>> {
         let (mut descr, mut fortran, mut shape) = (None, None, None);

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use interp::Data;
-use runtime::{Buffer, CompileError, Device, LaunchErrorKind, LaunchOptions, ProgramParam};
+use runtime::{
+    Buffer, CompileError, Device, LaunchErrorKind, LaunchOptions, Launched, ProgramParam,
+};
 
 use super::files::Output;
 use super::source::{self, Source};
@@ -28,16 +30,20 @@ pub(crate) struct Run {
     /// Where to write a mutable parameter after the run
     #[arg(long = "out", value_name = "NAME=OUT.npy", value_parser = assignment)]
     outs: Vec<(String, PathBuf)>,
-    /// Where to run: cpu, interp (checks everything, slow), null (compiles only), amd (writes HIP:
-    /// use emit)
-    #[arg(long, default_value = "cpu", value_parser = Device::from_name)]
+    #[arg(long, help = devices(), default_value = "cpu", value_parser = Device::from_name)]
     device: Device,
     /// The number of threads; by default one for each core
     #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<usize>,
-    /// Print how long compiling and running took
+    /// Print how long compiling and running took, or on null what running would do
     #[arg(long)]
     time: bool,
+}
+
+fn devices() -> String {
+    let about = |device: Device| format!("{} ({})", device.name(), device.about());
+    let devices: Vec<String> = Device::all().map(about).collect();
+    format!("Where to run: {}", devices.join(", "))
 }
 
 fn assignment(text: &str) -> Result<(String, PathBuf), String> {
@@ -76,10 +82,19 @@ impl Run {
                 "device {device} runs nothing; there is nothing to write for --out"
             )));
         }
-        let mut arrays = self.inputs(&source, params, compiled.runs())?;
+        let mut arrays = if compiled.runs() {
+            self.inputs(&source, params)?
+        } else {
+            self.check_inputs(&source, params)?;
+            Vec::new()
+        };
         let outputs = self.outputs(&source, params)?;
 
-        let mut buffers: Vec<Buffer<'_>> = arrays.iter_mut().zip(params).map(buffer).collect();
+        let mut buffers: Vec<Buffer<'_>> = if compiled.runs() {
+            arrays.iter_mut().zip(params).map(buffer).collect()
+        } else {
+            params.iter().map(absent).collect::<Result<_, Failure>>()?
+        };
         let options = LaunchOptions { threads: self.threads };
         let launched = compiled.launch(&mut buffers, &options).map_err(|error| {
             match error.errors.as_slice() {
@@ -98,42 +113,43 @@ impl Run {
         }
         if self.time {
             print(&format!(
-                "compile {:9.3} ms  graph in hand to callable\nrun     {:9.3} ms  {} thread{}\n",
+                "compile {:9.3} ms  graph in hand to callable\n{}\n",
                 compiled.compile_time().as_secs_f64() * 1e3,
-                launched.time.as_secs_f64() * 1e3,
-                launched.threads,
-                if launched.threads == 1 { "" } else { "s" },
+                if compiled.runs() { run_line(&launched) } else { count_line(&launched) },
             ))?;
         }
         Ok(())
     }
 
-    /// The arrays to start from, by slot. What is not given is zeros, if it is mutable or the kernel
-    /// does not run.
-    fn inputs(
-        &self,
-        source: &Source,
-        params: &[ProgramParam],
-        runs: bool,
-    ) -> Result<Vec<Data>, Failure> {
+    /// The arrays to start from, by slot. What is not given is zeros, if it is mutable.
+    fn inputs(&self, source: &Source, params: &[ProgramParam]) -> Result<Vec<Data>, Failure> {
         let paths = by_slot("--arg", &self.args, source, params)?;
         let mut arrays = Vec::with_capacity(params.len());
         for (slot, param) in params.iter().enumerate() {
             let mut data = zeros(param)?;
             if let Some(path) = paths.get(&slot) {
                 npy::read(path, &mut data, &param.shape)?;
-            } else if runs && !param.mutable {
+            } else if !param.mutable {
                 let name = &param.name;
                 return Err(Failure::new(format!(
                     "{}: parameter `{name}` is read-only and has no array; give --arg {name}=FILE.npy",
                     source.name()
                 )));
-            } else if runs {
+            } else {
                 touch(&mut data);
             }
             arrays.push(data);
         }
         Ok(arrays)
+    }
+
+    /// Checks the arrays that are given for a kernel that does not run.
+    fn check_inputs(&self, source: &Source, params: &[ProgramParam]) -> Result<(), Failure> {
+        let paths = by_slot("--arg", &self.args, source, params)?;
+        paths.iter().try_for_each(|(&slot, path)| {
+            let ProgramParam { dtype, shape, .. } = &params[slot];
+            npy::check(path, *dtype, shape)
+        })
     }
 
     /// The files to write, by slot; none is touched yet.
@@ -191,15 +207,30 @@ fn by_slot<'a>(
     Ok(paths)
 }
 
+fn run_line(launched: &Launched) -> String {
+    let plural = if launched.threads == 1 { "" } else { "s" };
+    let time = launched.time.as_secs_f64() * 1e3;
+    format!("run     {time:9.3} ms  {} thread{plural}", launched.threads)
+}
+
+fn count_line(launched: &Launched) -> String {
+    match launched.cost {
+        Some(cost) => format!(
+            "counted {} bytes in parameters, {} operations (f32 arithmetic, additions of atomics)",
+            cost.bytes, cost.operations
+        ),
+        None => "counted nothing: it depends on data, or is too much to count".into(),
+    }
+}
+
 fn zeros(param: &ProgramParam) -> Result<Data, Failure> {
     let len = usize::try_from(param.len()).ok();
-    len.and_then(|len| Data::zeros(param.dtype, len)).ok_or_else(|| {
-        Failure::new(format!(
-            "parameter `{}` has {} elements, too many for this machine",
-            param.name,
-            param.len()
-        ))
-    })
+    len.and_then(|len| Data::zeros(param.dtype, len)).ok_or_else(|| too_large(param))
+}
+
+fn too_large(param: &ProgramParam) -> Failure {
+    let (name, len) = (&param.name, param.len());
+    Failure::new(format!("parameter `{name}` has {len} elements, too many for this machine"))
 }
 
 /// Makes the system hand over the memory of an array of zeros now, so that what `--time` prints is
@@ -210,6 +241,16 @@ fn touch(data: &mut Data) {
 }
 
 fn buffer<'a>((data, param): (&'a mut Data, &ProgramParam)) -> Buffer<'a> {
-    let shape: Vec<usize> = param.shape.iter().map(|&n| n as usize).collect();
-    Buffer::from(data).with_shape(&shape)
+    Buffer::from(data).with_shape(&shape(param))
+}
+
+/// For a device that runs nothing.
+fn absent(param: &ProgramParam) -> Result<Buffer<'static>, Failure> {
+    let len = usize::try_from(param.len()).map_err(|_| too_large(param))?;
+    Ok(Buffer::absent(param.dtype, len, param.mutable).with_shape(&shape(param)))
+}
+
+/// The shape of a parameter whose number of elements is a usize.
+fn shape(param: &ProgramParam) -> Vec<usize> {
+    param.shape.iter().map(|&n| n as usize).collect()
 }
