@@ -85,7 +85,7 @@ fn run_threads(bencher: Bencher<'_, '_>, threads: usize) {
     let scatter = cpu.compile(&kernel()).expect("it compiles");
     let (tokens, grad) = (tokens(), vec![0.5f32; TOKENS * DIM]);
     let mut sums = vec![1.0f32; VOCAB * DIM];
-    let options = LaunchOptions { threads: Some(threads) };
+    let options = LaunchOptions::threads(threads);
     bencher.counter(bytes()).bench_local(|| {
         clear.launch(&mut [Buffer::from(&mut sums)], &options).expect("it runs");
         let buffers = &mut [(&mut sums).into(), (&grad).into(), (&tokens).into()];

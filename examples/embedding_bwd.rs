@@ -116,7 +116,7 @@ fn launch(
     buffers: &mut [Buffer<'_>],
     threads: usize,
 ) -> Result<Duration, Box<dyn Error>> {
-    Ok(kernel.launch(buffers, &LaunchOptions { threads: Some(threads) })?.time)
+    Ok(kernel.launch(buffers, &LaunchOptions::threads(threads))?.time)
 }
 
 /// The middle one of some times, in seconds.

@@ -31,7 +31,7 @@ fn run(kernel: &Compiled, threads: usize) -> f32 {
     let (idx, x) = (vec![0i32; ADDS], vec![1.0f32; ADDS]);
     let mut sums = [0.0f32; 4];
     let buffers = &mut [Buffer::from(&mut sums), (&idx).into(), (&x).into()];
-    let options = LaunchOptions { threads: Some(threads) };
+    let options = LaunchOptions::threads(threads);
     kernel.launch(buffers, &options).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(sums[1..], [0.0; 3]);
     sums[0]
@@ -103,7 +103,7 @@ fn integers_are_exact_on_any_number_of_threads() {
     let compiled = Device::cpu().compile(&kernel).unwrap_or_else(|error| panic!("{error}"));
     for threads in [1, 2, 3, 7, 64] {
         let mut counts = [0i64; 8];
-        let options = LaunchOptions { threads: Some(threads) };
+        let options = LaunchOptions::threads(threads);
         let buffers = &mut [Buffer::from(&mut counts)];
         compiled.launch(buffers, &options).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(counts[0], n * (n - 1) / 2, "{threads} threads");

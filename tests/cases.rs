@@ -7,6 +7,7 @@
 //!   bit), `hip` (its text is below, and compiles for every chip), `c`, `clif`, `program` (the text
 //!   is below), `error` (what `uopc check` says is below);
 //! - `; arg NAME = VALUES`: what a parameter starts as; a mutable one without is zeros;
+//! - `; var NAME = INTEGER`: the value of a variable;
 //! - `; guard`: accesses of which nothing is known are skipped when out of bounds, not errors.
 //!
 //! Behind the kernel stand the expectations, `; == NAME` and their lines. `UOPC_BLESS=1` rewrites
@@ -69,6 +70,7 @@ struct Case<'a> {
     kernel: &'a str,
     tests: Vec<&'a str>,
     args: Vec<(&'a str, &'a str)>,
+    variables: Vec<(&'a str, i64)>,
     guard: bool,
 }
 
@@ -76,13 +78,23 @@ impl<'a> Case<'a> {
     fn new(path: &'a Path, text: &'a str) -> Case<'a> {
         let end = text.find("\n; == ").map_or(text.len(), |at| at + 1);
         let kernel = &text[..end];
-        let mut case = Case { path, kernel, tests: Vec::new(), args: Vec::new(), guard: false };
+        let mut case = Case {
+            path,
+            kernel,
+            tests: Vec::new(),
+            args: Vec::new(),
+            variables: Vec::new(),
+            guard: false,
+        };
         for line in kernel.lines().filter_map(|line| line.strip_prefix("; ")) {
             if let Some(tests) = line.strip_prefix("test: ") {
                 case.tests = tests.split_whitespace().collect();
             } else if let Some(arg) = line.strip_prefix("arg ") {
                 let (name, values) = arg.split_once(" = ").expect("NAME = VALUES");
                 case.args.push((name.trim(), values));
+            } else if let Some(variable) = line.strip_prefix("var ") {
+                let (name, value) = variable.split_once(" = ").expect("NAME = INTEGER");
+                case.variables.push((name.trim(), value.trim().parse().expect("an integer")));
             } else if line == "guard" {
                 case.guard = true;
             }
@@ -165,11 +177,14 @@ impl<'a> Case<'a> {
         let kernel = KernelGraph::new(parsed.graph, parsed.sink);
         let compiled = Device::cpu().compile(&kernel).unwrap_or_else(|error| panic!("{error}"));
         let params = compiled.params();
+        let variables = &self.variables[..];
+        let shapes = compiled.shapes(variables).unwrap_or_else(|error| panic!("{error}"));
         let inputs: Vec<Data> = params
             .iter()
-            .map(|param| {
-                let mut data =
-                    Data::zeros(param.dtype, param.len() as usize).expect("it is stored");
+            .zip(shapes)
+            .map(|(param, shape)| {
+                let len = shape.iter().product::<u64>();
+                let mut data = Data::zeros(param.dtype, len as usize).expect("it is stored");
                 let values = self.args.iter().find(|(name, _)| *name == param.name);
                 if let Some((_, values)) = values {
                     fill(&mut data, values);
@@ -182,7 +197,7 @@ impl<'a> Case<'a> {
         let out_of_bounds = if self.guard { OutOfBounds::Guard } else { OutOfBounds::Error };
         for seed in 0..4 {
             let mut results = inputs.clone();
-            let options = interp::Options { seed, out_of_bounds, ..interp::Options::default() };
+            let options = interp::Options { variables, seed, out_of_bounds, ..Default::default() };
             interp::run(&kernel.graph, kernel.sink, &mut results, &options)
                 .unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
             if seed > 0 {
@@ -193,16 +208,19 @@ impl<'a> Case<'a> {
         for threads in [1, 2, 7] {
             let mut results = inputs.clone();
             let mut buffers: Vec<Buffer<'_>> = results.iter_mut().map(Buffer::from).collect();
-            let options = LaunchOptions { threads: Some(threads) };
+            let options = LaunchOptions { threads: Some(threads), variables };
             compiled.launch(&mut buffers, &options).unwrap_or_else(|error| panic!("{error}"));
             drop(buffers);
             self.compare(&format!("JIT, {threads} threads"), &want, &results);
         }
         let program = lower::lower(&kernel.graph, kernel.sink, &text::C.caps).expect("it compiled");
         let bytes: Vec<Vec<u8>> = inputs.iter().map(|data| data.bytes().to_vec()).collect();
+        let value = |name: &str| variables.iter().find(|(known, _)| *known == name);
+        let values: Vec<i64> =
+            program.variables.iter().map(|v| value(&v.name).expect("it has a value").1).collect();
         for build in cc::builds(&self.name(), &program) {
             for mode in cc::MODES {
-                let out = build.run(mode, &bytes);
+                let out = build.run(mode, &values, &bytes);
                 let mut results = inputs.clone();
                 for (result, bytes) in results.iter_mut().zip(&out) {
                     result.bytes_mut().copy_from_slice(bytes);

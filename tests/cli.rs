@@ -108,7 +108,7 @@ fn the_main_job() {
         assert!(hip.contains(name), "{hip}");
     }
     let c = shell.ok("emit k.uop --target c");
-    assert!(c.contains("void embedding_bwd_range(void *const *buffers"), "{c}");
+    assert!(c.contains("void embedding_bwd_range("), "{c}");
 
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/tokens.npy");
     let file = fs::File::open(&data).expect("the tokens are in examples/data");

@@ -80,7 +80,7 @@ fn backward(
     let mut sums = start.to_vec();
     let compiled = device.compile(kernel).unwrap_or_else(|error| panic!("{error}"));
     let buffers = &mut [Buffer::from(&mut sums), grad.into(), tokens.into()];
-    let options = LaunchOptions { threads: Some(threads) };
+    let options = LaunchOptions::threads(threads);
     compiled.launch(buffers, &options).unwrap_or_else(|error| panic!("{error}"));
     sums
 }
@@ -158,12 +158,12 @@ fn c_gives_the_bits_of_the_jit() {
             let (start, grad) = (noise(vocab * dim), noise(tokens.len() * dim));
             let want: Vec<u8> = bytes(&backward(&Device::cpu(), &kernel, &start, &grad, tokens, 1));
             let inputs = [bytes(&start), bytes(&grad), ids.clone()];
-            assert_eq!(build.run("whole", &inputs)[0], want, "dim {dim}, {}", build.label);
+            assert_eq!(build.run("whole", &[], &inputs)[0], want, "dim {dim}, {}", build.label);
 
             let (start, grad) = (integers(vocab * dim), integers(tokens.len() * dim));
             let want: Vec<u8> = bytes(&backward(&Device::cpu(), &kernel, &start, &grad, tokens, 1));
             let inputs = [bytes(&start), bytes(&grad), ids.clone()];
-            assert_eq!(build.run("threads", &inputs)[0], want, "dim {dim}, {}", build.label);
+            assert_eq!(build.run("threads", &[], &inputs)[0], want, "dim {dim}, {}", build.label);
         }
     }
 }
@@ -242,7 +242,7 @@ fn forward_gathers_rows() {
                         let compiled =
                             device.compile(&kernel).unwrap_or_else(|error| panic!("{error}"));
                         let buffers = &mut [(&mut out).into(), (&weight).into(), (&tokens).into()];
-                        let options = LaunchOptions { threads: Some(threads) };
+                        let options = LaunchOptions::threads(threads);
                         compiled.launch(buffers, &options).unwrap_or_else(|e| panic!("{e}"));
                         assert_eq!(out, want, "dim {dim}, vocab {vocab}, {tokens:?}");
                     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use lower::{Launch, Program};
+use lower::{Launch, Program, Size};
 use tempfile::TempDir;
 use text::{C, emit, entry_name};
 use uop::DType;
@@ -24,7 +24,7 @@ pub(crate) struct Build {
     /// The compiler and its options, for messages.
     pub(crate) label: String,
     dir: TempDir,
-    sizes: Vec<usize>,
+    extent: Size,
 }
 
 /// Builds `program` with every compiler at every level; a warning fails.
@@ -46,8 +46,11 @@ pub(crate) fn builds(test: &str, program: &Program) -> Vec<Build> {
             args.extend(level);
             args.extend([kernel, driver, "-o", out]);
             tools::run(compiler, &args, Path::new("/dev/null"));
-            let sizes = program.params.iter().map(|p| p.len() as usize * size(p.dtype)).collect();
-            builds.push(Build { label: format!("{compiler} {level:?}"), dir, sizes });
+            builds.push(Build {
+                label: format!("{compiler} {level:?}"),
+                dir,
+                extent: extent(program),
+            });
         }
     }
     builds
@@ -56,14 +59,18 @@ pub(crate) fn builds(test: &str, program: &Program) -> Vec<Build> {
 impl Build {
     /// Runs it on `buffers`, the bytes of each parameter, and returns what they are afterwards.
     #[track_caller]
-    pub(crate) fn run(&self, mode: &str, buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    pub(crate) fn run(&self, mode: &str, variables: &[i64], buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let input = self.dir.path().join("input");
         fs::write(&input, buffers.concat()).expect("the folder is writable");
         let kernel = self.dir.path().join("kernel");
-        let out = tools::run(kernel.to_str().expect("UTF-8"), &[mode], &input).stdout;
+        let extent = self.extent.eval(variables).expect("every variable has a value");
+        let mut args = vec![mode.to_string(), extent.to_string()];
+        args.extend(buffers.iter().map(|buffer| buffer.len().to_string()));
+        args.extend(variables.iter().map(|value| value.to_string()));
+        let out = tools::run(kernel.to_str().expect("UTF-8"), &args, &input).stdout;
         let mut rest = &out[..];
-        let pieces = self.sizes.iter().map(|&size| {
-            let (piece, more) = rest.split_at(size);
+        let pieces = buffers.iter().map(|buffer| {
+            let (piece, more) = rest.split_at(buffer.len());
             rest = more;
             piece.to_vec()
         });
@@ -73,13 +80,15 @@ impl Build {
     }
 }
 
-fn size(dtype: DType) -> usize {
-    dtype.size().expect("it is stored")
+fn extent(program: &Program) -> Size {
+    match &program.launch {
+        Launch::Range { extent } => extent.clone(),
+        Launch::Grid { .. } => panic!("no grid in C"),
+    }
 }
 
 /// A program that reads the buffers, calls the kernel and writes the buffers.
 fn driver(program: &Program) -> String {
-    let Launch::Range { extent } = program.launch else { panic!("no grid in C") };
     let entry = entry_name(program, &C);
     let name = entry.strip_suffix("_range").expect("it ends so");
     let types = program.params.iter().map(|param| {
@@ -100,11 +109,12 @@ fn driver(program: &Program) -> String {
         };
         format!("{constant}{dtype} *")
     });
+    let types = types.chain(program.variables.iter().map(|_| "int64_t".to_string()));
     let types = types.collect::<Vec<String>>().join(", ");
-    let sizes = program.params.iter().map(|p| (p.len() as usize * size(p.dtype)).to_string());
-    let sizes = sizes.collect::<Vec<String>>().join(", ");
-    let n = program.params.len();
-    let args = (0..n).map(|i| format!("b[{i}]")).collect::<Vec<String>>().join(", ");
+    let types = if types.is_empty() { "void".to_string() } else { types };
+    let (n, m) = (program.params.len(), program.variables.len());
+    let args = (0..n).map(|i| format!("b[{i}]")).chain((0..m).map(|i| format!("v[{i}]")));
+    let args = args.collect::<Vec<String>>().join(", ");
     format!(
         r#"
 #include <pthread.h>
@@ -112,18 +122,23 @@ fn driver(program: &Program) -> String {
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-void {entry}(void *const *, int64_t, int64_t);
+void {entry}(void *const *, const int64_t *, int64_t, int64_t);
 void {name}({types});
-static void *b[{n}];
-static const size_t sizes[] = {{{sizes}}};
-static const int64_t cuts[] = {{0, {extent} / 3, {extent} / 2, {extent}}};
+static void *b[{n} + 1];
+static size_t sizes[{n} + 1];
+static int64_t v[{m} + 1];
+static int64_t cuts[4];
 static void *slice(void *cut) {{
     const int64_t *at = cut;
-    if (at[0] < at[1]) {entry}(b, at[0], at[1]);
+    if (at[0] < at[1]) {entry}(b, v, at[0], at[1]);
     return 0;
 }}
 int main(int argc, char **argv) {{
-    if (argc != 2) return 3;
+    if (argc != 3 + {n} + {m}) return 3;
+    const int64_t extent = strtoll(argv[2], 0, 10);
+    cuts[1] = extent / 3, cuts[2] = extent / 2, cuts[3] = extent;
+    for (int i = 0; i < {n}; ++i) sizes[i] = strtoull(argv[3 + i], 0, 10);
+    for (int i = 0; i < {m}; ++i) v[i] = strtoll(argv[3 + {n} + i], 0, 10);
     for (int i = 0; i < {n}; ++i) {{
         b[i] = malloc(sizes[i] + !sizes[i]);
         if (!b[i] || fread(b[i], 1, sizes[i], stdin) != sizes[i]) return 4;

@@ -66,6 +66,7 @@ pub fn alu(op: Op, dtype: DType, args: &[Const]) -> Result<Const, AluError> {
         Op::Param
         | Op::Buffer
         | Op::Const
+        | Op::Variable
         | Op::Range
         | Op::Special
         | Op::Reshape

@@ -38,7 +38,9 @@ impl Class {
                     Some(&s) => n = s,
                     None => return Class::Effect,
                 },
-                Op::Const | Op::Range | Op::Special | Op::Load => return Class::Value,
+                Op::Const | Op::Variable | Op::Range | Op::Special | Op::Load => {
+                    return Class::Value;
+                }
                 Op::Neg
                 | Op::Add
                 | Op::Sub
@@ -113,6 +115,8 @@ impl Checker<'_> {
                 Custom::all(custom.dtype()).any(|known| known == *custom)
             }
             (Op::Sink, Arg::Sink(_)) => true,
+            // One with a name has been replaced by its value.
+            (Op::Variable, _) => false,
             (Op::Param | Op::Buffer | Op::Const | Op::Range | Op::Custom | Op::Sink, _) => false,
             (_, arg) => matches!(arg, Arg::None),
         };
@@ -219,7 +223,7 @@ impl Checker<'_> {
                 self.is(dtype != DType::Void)?;
                 self.source_if(0, self.class(0) == Class::Value)
             }
-            Op::Special => unreachable!("refused above"),
+            Op::Special | Op::Variable => unreachable!("refused or replaced above"),
         }
     }
 

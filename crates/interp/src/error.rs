@@ -90,6 +90,18 @@ pub enum ErrorKind {
         /// The PARAM.
         param: Id,
     },
+    /// A VARIABLE has no value, or one outside its bounds.
+    #[error("variable `{name}` must be from {lo} to {hi}, found {}", value(*found))]
+    Variable {
+        /// Its name.
+        name: Box<str>,
+        /// Its least value.
+        lo: i64,
+        /// Its greatest value.
+        hi: i64,
+        /// The value given.
+        found: Option<i64>,
+    },
     /// Two PARAMs have one slot.
     #[error("slot {slot} is also that of {other}")]
     SlotTaken {
@@ -219,6 +231,10 @@ pub enum ErrorKind {
         /// The limit.
         limit: u64,
     },
+}
+
+fn value(found: Option<i64>) -> String {
+    found.map_or("no value".into(), |found| found.to_string())
 }
 
 impl ErrorKind {

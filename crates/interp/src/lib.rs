@@ -5,6 +5,7 @@
 //!
 //! A run goes through four modules, each relying on the one before:
 //!
+//! - `normalize` puts constants in the place of VARIABLEs;
 //! - `check` refuses what no rule gives a meaning to; what it lets pass has sources of the right
 //!   kind and dtype;
 //! - `normalize` applies `where-gates-load` and `unique-ranges`; afterwards every range has one
@@ -46,7 +47,9 @@ pub enum OutOfBounds {
 
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct Options<'a> {
+    /// The value of each VARIABLE, by name. More than the kernel has are no error.
+    pub variables: &'a [(&'a str, i64)],
     /// Chooses the order of parallel points.
     pub seed: u64,
     /// How many evaluations to allow: one for a node at one point, one for a turn of a loop.
@@ -65,11 +68,17 @@ pub struct Options {
 ///
 /// Whatever is wrong with the graph, the arguments or the run, at the first node where it shows;
 /// ids are those of `graph`. What was written before an error stays written.
-pub fn run(graph: &Graph, sink: Id, params: &mut [Data], options: &Options) -> Result<(), Error> {
+pub fn run(
+    graph: &Graph,
+    sink: Id,
+    params: &mut [Data],
+    options: &Options<'_>,
+) -> Result<(), Error> {
     if sink.index() >= graph.len() {
         return Err(ErrorKind::NotASink.at(sink));
     }
     let mut kernel = normalize::Kernel::new(graph, sink);
+    kernel.bind_variables(options.variables)?;
     check::check(&kernel)?;
     kernel.where_gates_load();
     kernel.unique_ranges();

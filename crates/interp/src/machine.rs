@@ -13,7 +13,7 @@ use crate::{Options, OutOfBounds};
 
 pub(crate) struct Machine<'a> {
     plan: &'a Plan,
-    options: &'a Options,
+    options: &'a Options<'a>,
     params: &'a mut [Data],
     /// By node, the value in each lane; `None` where a serial range is at or above its bound.
     slots: Vec<Box<[Option<Const>]>>,
@@ -57,7 +57,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
         params: &'a mut [Data],
-        options: &'a Options,
+        options: &'a Options<'a>,
     ) -> Result<Machine<'a>, Error> {
         let mut shadows = Vec::new();
         for param in &plan.params {

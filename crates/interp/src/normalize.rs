@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::error::{Error, ErrorKind};
 use uop::{Arg, Axis, Const, DType, Graph, Id, Node, Op, Regions};
 
 /// A kernel on its way through the rewrites.
@@ -20,6 +21,26 @@ impl Kernel {
     /// The node of the given graph that `n` comes from: what messages name.
     pub(crate) fn origin(&self, n: Id) -> Id {
         self.graph.origin(n)
+    }
+
+    /// Replaces each VARIABLE by its value.
+    pub(crate) fn bind_variables(&mut self, values: &[(&str, i64)]) -> Result<(), Error> {
+        let mut error = None;
+        self.sink = self.graph.rebuild(self.sink, |g, n, node| {
+            let Arg::Variable(variable) = &node.arg else { return g.intern(node) };
+            let uop::Variable { name, lo, hi } = &**variable;
+            let found = values.iter().find(|(known, _)| *known == &**name).map(|&(_, value)| value);
+            match found.filter(|value| (lo..=hi).contains(&value)) {
+                Some(value) => g.index(value),
+                None => {
+                    let (name, lo, hi) = (name.clone(), *lo, *hi);
+                    let kind = ErrorKind::Variable { name, lo, hi, found };
+                    error.get_or_insert(kind.at(g.origin(n)));
+                    g.intern(node)
+                }
+            }
+        });
+        error.map_or(Ok(()), Err)
     }
 
     /// A LOAD that is used once, as an arm of a WHERE, happens only if that arm is taken (S2).

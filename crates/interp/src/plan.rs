@@ -354,7 +354,9 @@ impl Plan {
             | Op::CmpEq
             | Op::Where
             | Op::Cast => Action::Arithmetic(node.op),
-            Op::Special => return Err(self.error(n, ErrorKind::Lowered { op: node.op })),
+            Op::Special | Op::Variable => {
+                return Err(self.error(n, ErrorKind::Lowered { op: node.op }));
+            }
         };
         // END takes care of its sources itself.
         let sources = if node.op == Op::End { &[] } else { &node.src[..] };

@@ -25,8 +25,10 @@ pub struct Options {
     pub verify: bool,
 }
 
-/// Arguments: the buffers by slot, the first instance, and one above the last.
-type Entry = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
+/// Arguments: the buffers by slot, the variables by number, the first instance, and one above the
+/// last.
+type Entry =
+    unsafe extern "C" fn(buffers: *const *mut u8, variables: *const i64, begin: i64, end: i64);
 
 /// The machine code of one program; freed when dropped.
 pub struct Code {
@@ -37,6 +39,8 @@ pub struct Code {
     size: usize,
     /// How many buffers it takes.
     buffers: usize,
+    /// How many variables it takes.
+    variables: usize,
 }
 
 // SAFETY: `JITModule` is `Send` but not `Sync` for a cache of symbols behind a `RefCell`. No method
@@ -50,8 +54,9 @@ impl Code {
     ///
     /// With `program` the one this was compiled from, until the call returns:
     ///
-    /// - `buffers[slot]` points to the [`len`](lower::ProgramParam::len) elements of parameter
-    ///   `slot`, aligned to the size of an element and valid for reads, and for writes too if the
+    /// - `variables` are within the bounds of the program's, by number.
+    /// - `buffers[slot]` points to the elements of parameter `slot`, as many as its
+    ///   [shape](lower::ProgramParam::shape_at) has with these variables, aligned to the size of an element and valid for reads, and for writes too if the
     ///   parameter is mutable. A `bool` is one byte, 0 or 1. A pointer to no elements may be any.
     /// - A mutable buffer overlaps no other one, and nobody else accesses it, nor writes any other
     ///   of them, except that calls of this function on any threads may share the buffers if the
@@ -62,12 +67,14 @@ impl Code {
     ///
     /// # Panics
     ///
-    /// If the number of buffers is not the number of parameters.
-    pub unsafe fn run(&self, buffers: &[*mut u8], begin: i64, end: i64) {
+    /// If the number of buffers is not the number of parameters, or that of variables not theirs.
+    pub unsafe fn run(&self, buffers: &[*mut u8], variables: &[i64], begin: i64, end: i64) {
         assert_eq!(buffers.len(), self.buffers, "one buffer for each parameter");
+        assert_eq!(variables.len(), self.variables, "one value for each variable");
         // SAFETY: `entry` is code of the type `Entry`, mapped until `self` is dropped. It reads one
-        // pointer per parameter, as many as there are; the rest is the caller's promise.
-        unsafe { (self.entry)(buffers.as_ptr(), begin, end) }
+        // pointer per parameter and one value per variable, as many as there are; the rest is the
+        // caller's promise.
+        unsafe { (self.entry)(buffers.as_ptr(), variables.as_ptr(), begin, end) }
     }
 
     /// The machine code, constants included.
@@ -111,6 +118,7 @@ pub fn compile(program: &Program, options: &Options) -> Result<Code, JitError> {
             entry: unsafe { transmute::<*const u8, Entry>(address) },
             size: compiled.map_or(0, |code| code.code_buffer().len()),
             buffers: program.params.len(),
+            variables: program.variables.len(),
             _module: module,
         })
     })
@@ -240,8 +248,9 @@ mod tests {
         let program = Program {
             name: "bad".to_string(),
             params: vec![],
+            variables: vec![],
             registers: vec![],
-            launch: lower::Launch::Range { extent: 1 },
+            launch: lower::Launch::Range { extent: 1.into() },
             values: slotmap::SlotMap::with_key(),
             body: vec![],
         };

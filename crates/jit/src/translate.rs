@@ -31,7 +31,7 @@ pub(crate) fn translate(program: &Program, isa: &OwnedTargetIsa) -> Result<Funct
         Launch::Range { .. } => {}
     }
     let mut signature = Signature::new(isa.default_call_conv());
-    signature.params = vec![AbiParam::new(types::I64); 3];
+    signature.params = vec![AbiParam::new(types::I64); 4];
     let name = UserFuncName::testcase(&program.name);
     let mut function = Function::with_name_signature(name, signature);
     let mut context = FunctionBuilderContext::new();
@@ -40,9 +40,9 @@ pub(crate) fn translate(program: &Program, isa: &OwnedTargetIsa) -> Result<Funct
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
-    let (pointers, begin, end) = match *builder.block_params(entry) {
-        [pointers, begin, end] => (pointers, begin, end),
-        _ => unreachable!("the signature has three parameters"),
+    let (pointers, variables, begin, end) = match *builder.block_params(entry) {
+        [pointers, variables, begin, end] => (pointers, variables, begin, end),
+        _ => unreachable!("the signature has four parameters"),
     };
     let mut translator = Translator {
         program,
@@ -50,6 +50,7 @@ pub(crate) fn translate(program: &Program, isa: &OwnedTargetIsa) -> Result<Funct
         registers: Vec::new(),
         values: SecondaryMap::new(),
         scope: Vec::new(),
+        variables,
         begin,
         end,
         builder,
@@ -74,6 +75,8 @@ struct Translator<'p, 'f> {
     values: SecondaryMap<Value, ir::Value>,
     /// The values in scope, in the order of their definitions.
     scope: Vec<Value>,
+    /// The address of the first variable.
+    variables: ir::Value,
     begin: ir::Value,
     end: ir::Value,
 }
@@ -302,6 +305,16 @@ impl<'p> Translator<'p, '_> {
                     LaunchIndex::Block(_) | LaunchIndex::Item(_) => Err(JitErrorKind::Grid),
                     LaunchIndex::Begin => Ok(self.begin),
                     LaunchIndex::End => Ok(self.end),
+                    LaunchIndex::Variable(number) => {
+                        let known = self.program.variables.get(*number);
+                        require(known.is_some(), "a variable that does not exist")?;
+                        let offset = i32::try_from(8 * number);
+                        let offset = offset.map_err(|_| Malformed("too many variables"))?;
+                        // The caller passes them all, so this load may go anywhere.
+                        let flags = MEMORY.with_readonly().with_can_move();
+                        let ins = self.builder.ins();
+                        Ok(ins.load(ty, flags, self.variables, Offset32::new(offset)))
+                    }
                 }
             }
             Expr::Alu { op, args, exact: _ } => self.alu(*op, args, dtype),
@@ -392,6 +405,7 @@ impl<'p> Translator<'p, '_> {
                 Op::Param
                 | Op::Buffer
                 | Op::Const
+                | Op::Variable
                 | Op::Range
                 | Op::Special
                 | Op::Reshape

@@ -57,10 +57,10 @@ pub fn lower_observed(
     mut observe: impl FnMut(&Pass, &Graph, Id),
 ) -> Result<Program, LowerError> {
     let (mut work, mut root) = graph.canonical(sink);
-    let params = work.params(root);
+    let (params, variables) = (work.params(root), work.variables(root));
     for pass in PASSES {
         root = (pass.run)(&mut work, root, caps)?;
         observe(pass, &work, root);
     }
-    linearize(&work, root, &params, caps)
+    linearize(&work, root, &params, &variables, caps)
 }

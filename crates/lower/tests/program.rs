@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use lower::program::{
     Address, Expr, Launch, LaunchIndex, ProgramParam, Register, Stmt, Storage, Value,
 };
-use lower::{Caps, Program};
+use lower::{Caps, Program, Size};
 use slotmap::SlotMap;
 use uop::DType::{self, Bool, F32, I32, I64, Index};
 use uop::{AtomicOp, AxisType, Const, Kernel, Op};
@@ -20,14 +20,15 @@ impl Builder {
         let param = |name: &str, dtype, shape: &[u64], mutable| ProgramParam {
             name: name.to_string(),
             dtype,
-            shape: shape.to_vec(),
+            shape: shape.iter().map(|&n| n.into()).collect(),
             mutable,
         };
         Builder(Program {
             name: "p".to_string(),
             params: vec![param("out", I32, &[4], true), param("x", F32, &[2, 2], false)],
+            variables: Vec::new(),
             registers: vec![Register { dtype: I32, len: 3 }],
-            launch: Launch::Grid { grid: [2, 1, 1], block: [32, 1, 1] },
+            launch: Launch::Grid { grid: [2, 1, 1].map(Size::from), block: [32, 1, 1] },
             values: SlotMap::with_key(),
             body: Vec::new(),
         })
@@ -134,16 +135,18 @@ fn heads() {
     let mut b = Builder::new();
     b.0.name = "2p".to_string();
     b.0.params[1].name = "out".to_string();
-    b.0.params[1].shape = vec![1 << 40, 0, 1 << 40];
+    b.0.params[1].shape = [1 << 40, 0, 1 << 40].map(Size::from).to_vec();
     b.0.params[0].dtype = Index;
     b.0.registers[0].dtype = DType::Void;
-    b.0.launch = Launch::Grid { grid: [0, 1, 1], block: [1, 0, 1] };
+    b.0.launch = Launch::Grid { grid: [0, 1, 1].map(Size::from), block: [1, 0, 1] };
     b.value(I32);
     b.invalid(expect![[r#"
         program: the name "2p" is not an identifier
         program: a block has [1, 0, 1] work-items, expected 1 or more of each
         param 0: elements of index, which has no size in memory
+        param 0: elements of index, which has no size in memory
         param 1: the name "out" is also that of param 0
+        param 1: more than 9223372036854775807 bytes
         param 1: more than 9223372036854775807 bytes
         reg.0: elements of void, which has no size in memory
         program: 1 values are never defined"#]]);
@@ -246,7 +249,7 @@ fn launches() {
         v1: block.? does not exist in this launch
         v1: the index is bool, expected i32 or i64"#]]);
     let mut b = Builder::new();
-    b.0.launch = Launch::Range { extent: 3 };
+    b.0.launch = Launch::Range { extent: Size::from(3) };
     b.define(I32, Expr::Launch(LaunchIndex::End));
     b.define(I32, Expr::Launch(LaunchIndex::Item(0)));
     b.invalid(expect![[r#"

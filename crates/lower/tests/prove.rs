@@ -26,7 +26,7 @@ fn refused(kernel: &KernelGraph, message: &Expect) -> LowerErrorKind {
 #[track_caller]
 fn fails(kernel: &KernelGraph, inputs: &[Data], is: impl Fn(&ErrorKind) -> bool) {
     for seed in 0..4 {
-        let error = oracle(kernel, inputs, seed, OutOfBounds::Error).expect_err("a fault");
+        let error = oracle(kernel, inputs, &[], seed, OutOfBounds::Error).expect_err("a fault");
         assert!(is(&error.kind), "{error}");
     }
 }

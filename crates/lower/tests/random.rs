@@ -483,7 +483,7 @@ fn case(spec: &Spec, counts: &Counts) -> Result<(), TestCaseError> {
                 // needed, so around an empty loop it sees less.
                 let full = |(_, bound): &(AxisType, Bound)| matches!(bound, Bound::Constant(1..));
                 if let Some(out_of_bounds) = proved.filter(|_| spec.ranges.iter().all(full)) {
-                    let outcome = oracle(&kernel, &inputs, 0, out_of_bounds);
+                    let outcome = oracle(&kernel, &inputs, &[], 0, out_of_bounds);
                     prop_assert!(outcome.is_err(), "{kernel}\nthe oracle accepts it, but {error}");
                 }
                 return Ok(());
@@ -492,7 +492,7 @@ fn case(spec: &Spec, counts: &Counts) -> Result<(), TestCaseError> {
     }
     let mut want: Option<Vec<Data>> = None;
     for seed in 0..4 {
-        match oracle(&kernel, &inputs, seed, OutOfBounds::Guard) {
+        match oracle(&kernel, &inputs, &[], seed, OutOfBounds::Guard) {
             Ok(got) => match &want {
                 Some(want) => assert_agree(&kernel, "the oracle in another order", want, &got),
                 None => want = Some(got),
@@ -511,7 +511,7 @@ fn case(spec: &Spec, counts: &Counts) -> Result<(), TestCaseError> {
     let want = want.expect("there are seeds");
     for program in &programs {
         for seed in 0..2 {
-            assert_agree(&kernel, &program.to_string(), &want, &run(program, &inputs, seed));
+            assert_agree(&kernel, &program.to_string(), &want, &run(program, &inputs, &[], seed));
         }
     }
     count(&counts.accepted);

@@ -104,7 +104,12 @@ mod tests {
 
     fn executable() -> Arc<Executable> {
         let code = Code::Source(String::new());
-        Arc::new(Executable { name: String::new(), params: Vec::new(), code })
+        Arc::new(Executable {
+            name: String::new(),
+            params: Vec::new(),
+            variables: Vec::new(),
+            code,
+        })
     }
 
     #[test]

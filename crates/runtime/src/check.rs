@@ -1,18 +1,51 @@
 //! What must hold of the arguments before a kernel may run.
 
-use lower::ProgramParam;
+use lower::{ProgramParam, ProgramVariable};
 
 use crate::buffer::Buffer;
 use crate::error::{ArgumentError, LaunchErrorKind};
 
-/// Everything that is wrong with `buffers` as the arguments of a kernel with `params`, which `runs`
-/// or is only counted.
+/// The values of `variables`, by number, from those given by name.
+///
+/// # Errors
+///
+/// Everything that is wrong with those.
+pub(crate) fn bind(
+    variables: &[ProgramVariable],
+    given: &[(&str, i64)],
+) -> Result<Vec<i64>, Vec<LaunchErrorKind>> {
+    let mut errors = Vec::new();
+    for (i, &(name, _)) in given.iter().enumerate() {
+        let known = variables.iter().any(|variable| variable.name == name);
+        if !known || given[..i].iter().any(|(other, _)| *other == name) {
+            let known = variables.iter().map(|variable| variable.name.clone()).collect();
+            errors.push(LaunchErrorKind::UnknownVariable { name: name.into(), known });
+        }
+    }
+    let mut values = Vec::with_capacity(variables.len());
+    for ProgramVariable { name, lo, hi, .. } in variables {
+        let (lo, hi) = (*lo, *hi);
+        match given.iter().find(|(other, _)| other == name) {
+            None => errors.push(LaunchErrorKind::MissingVariable { name: name.clone(), lo, hi }),
+            Some(&(_, found)) if !(lo..=hi).contains(&found) => {
+                let name = name.clone();
+                errors.push(LaunchErrorKind::VariableBounds { name, lo, hi, found });
+            }
+            Some(&(_, found)) => values.push(found),
+        }
+    }
+    if errors.is_empty() { Ok(values) } else { Err(errors) }
+}
+
+/// Everything that is wrong with `buffers` as the arguments of a kernel with `params`, whose
+/// variables have these values, and which `runs` or is only counted.
 ///
 /// If nothing is: there is one buffer per parameter, of its dtype, length and shape, aligned to the
 /// size of an element; those that the kernel writes are mutable and share no byte with another. If
 /// the kernel runs, none is absent.
 pub(crate) fn check(
     params: &[ProgramParam],
+    variables: &[i64],
     buffers: &[Buffer<'_>],
     runs: bool,
 ) -> Vec<LaunchErrorKind> {
@@ -24,7 +57,7 @@ pub(crate) fn check(
     let mut errors = Vec::new();
     for (slot, (param, buffer)) in params.iter().zip(buffers).enumerate() {
         let absent = (runs && buffer.is_absent()).then_some(ArgumentError::Absent);
-        let kinds = check_one(param, buffer).into_iter().chain(absent);
+        let kinds = check_one(param, variables, buffer).into_iter().chain(absent);
         let kinds = kinds.chain(check_overlap(params, buffers, slot));
         errors.extend(kinds.map(|kind| LaunchErrorKind::Argument {
             slot,
@@ -36,22 +69,21 @@ pub(crate) fn check(
 }
 
 /// What is wrong with `buffer`, whatever the others are.
-fn check_one(param: &ProgramParam, buffer: &Buffer<'_>) -> Vec<ArgumentError> {
+fn check_one(param: &ProgramParam, variables: &[i64], buffer: &Buffer<'_>) -> Vec<ArgumentError> {
     let mut errors = Vec::new();
     let (len, shape) = (buffer.len(), buffer.shape());
+    let expected = param.shape_at(variables).expect("every variable has a value");
+    // The verifier keeps the greatest product, and so each, within i64.
+    let elements: u64 = expected.iter().product();
     if buffer.dtype() != param.dtype {
         errors.push(ArgumentError::DType { expected: param.dtype, found: buffer.dtype() });
     }
     if product(shape) != Some(len) {
         errors.push(ArgumentError::WrongShape { len, shape: shape.to_vec() });
-    } else if len as u64 != param.len() {
-        errors.push(ArgumentError::Length {
-            expected: param.len(),
-            shape: param.shape.clone(),
-            found: len,
-        });
-    } else if shape.len() >= 2 && !shape.iter().map(|&n| n as u64).eq(param.shape.iter().copied()) {
-        errors.push(ArgumentError::Shape { expected: param.shape.clone(), found: shape.to_vec() });
+    } else if len as u64 != elements {
+        errors.push(ArgumentError::Length { expected: elements, shape: expected, found: len });
+    } else if shape.len() >= 2 && !shape.iter().map(|&n| n as u64).eq(expected.iter().copied()) {
+        errors.push(ArgumentError::Shape { expected, found: shape.to_vec() });
     }
     if param.mutable && !buffer.is_mutable() {
         errors.push(ArgumentError::ReadOnly);

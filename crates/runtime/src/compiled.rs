@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use interp::Data;
-use lower::{Program, ProgramParam};
+use lower::{Program, ProgramParam, ProgramVariable, Size};
 use uop::KernelGraph;
 
 use crate::buffer::Buffer;
-use crate::check::check;
+use crate::check::{bind, check};
 use crate::cost::{Cost, cost};
 use crate::device::Device;
 use crate::error::{LaunchError, LaunchErrorKind};
@@ -30,6 +30,7 @@ pub struct Compiled {
 pub(crate) struct Executable {
     pub(crate) name: String,
     pub(crate) params: Vec<ProgramParam>,
+    pub(crate) variables: Vec<ProgramVariable>,
     pub(crate) code: Code,
 }
 
@@ -38,16 +39,16 @@ pub(crate) enum Code {
     /// Machine code that does a part of `0..extent`.
     Machine {
         code: Box<jit::Code>,
-        /// Within i64.
-        extent: u64,
+        /// Within i64, as `size-indices` counts it.
+        extent: Size,
     },
     /// The kernel itself, to be interpreted.
     Graph(KernelGraph),
     /// What is never run, but counted.
     Counted {
         program: Box<Program>,
-        /// Within i64.
-        extent: u64,
+        /// As above.
+        extent: Size,
     },
     /// Source text for some other machine.
     Source(String),
@@ -55,7 +56,9 @@ pub(crate) enum Code {
 
 /// How to launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaunchOptions {
+pub struct LaunchOptions<'a> {
+    /// The value of each variable of the kernel, by name.
+    pub variables: &'a [(&'a str, i64)],
     /// How many threads to use, at least 1; by default one for each core.
     ///
     /// The outermost parallel range is cut into as many contiguous slices of near-equal size, which
@@ -63,6 +66,13 @@ pub struct LaunchOptions {
     /// slices than it has instances, nor into more than [`MAX_THREADS`](crate::MAX_THREADS). With 1
     /// everything happens on the calling thread.
     pub threads: Option<usize>,
+}
+
+impl LaunchOptions<'_> {
+    /// On this many threads.
+    pub fn threads(threads: usize) -> LaunchOptions<'static> {
+        LaunchOptions { threads: Some(threads), variables: &[] }
+    }
 }
 
 /// What a launch did.
@@ -113,6 +123,23 @@ impl Compiled {
         &self.executable.params
     }
 
+    /// What a launch states beside its buffers, by name.
+    pub fn variables(&self) -> &[ProgramVariable] {
+        &self.executable.variables
+    }
+
+    /// The lengths of the axes of each parameter, by slot, with these values of the variables.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the values.
+    pub fn shapes(&self, variables: &[(&str, i64)]) -> Result<Vec<Vec<u64>>, LaunchError> {
+        let fail = |errors| LaunchError { kernel: self.name().into(), errors };
+        let values = bind(self.variables(), variables).map_err(fail)?;
+        let shape = |param: &ProgramParam| param.shape_at(&values);
+        Ok(self.params().iter().map(|p| shape(p).expect("every variable has a value")).collect())
+    }
+
     /// How long it took from the graph to something that can be launched, in the call that returned
     /// this; little if the code was there already.
     pub fn compile_time(&self) -> Duration {
@@ -132,7 +159,8 @@ impl Compiled {
         matches!(self.executable.code, Code::Machine { .. } | Code::Graph(_))
     }
 
-    /// Runs the kernel on `buffers`, one for each parameter, and returns when it is done.
+    /// Runs the kernel on `buffers`, one for each parameter, and returns when it is done. The kernel is
+    /// the same for all values of its variables: nothing is compiled again.
     ///
     /// # Errors
     ///
@@ -141,16 +169,23 @@ impl Compiled {
     pub fn launch(
         &self,
         buffers: &mut [Buffer<'_>],
-        options: &LaunchOptions,
+        options: &LaunchOptions<'_>,
     ) -> Result<Launched, LaunchError> {
         let Compiled { device, executable, .. } = self;
-        let Executable { name, params, code } = &**executable;
+        let Executable { name, params, variables, code } = &**executable;
         let fail = |errors| LaunchError { kernel: name.clone(), errors };
         if let Code::Source(_) = code {
             let device = device.name();
             return Err(fail(vec![LaunchErrorKind::SourceOnly { device }]));
         }
-        let mut errors = check(params, buffers, self.runs());
+        let (values, mut errors) = match bind(variables, options.variables) {
+            Ok(values) => {
+                let errors = check(params, &values, buffers, self.runs());
+                (values, errors)
+            }
+            // Without them the lengths of buffers are not known.
+            Err(errors) => (Vec::new(), errors),
+        };
         if options.threads == Some(0) {
             errors.push(LaunchErrorKind::ZeroThreads);
         }
@@ -159,30 +194,34 @@ impl Compiled {
         }
 
         let start = Instant::now();
+        let instances = |extent: &Size| extent.eval(&values).expect("every variable has a value");
         let mut counted = None;
         let threads = match code {
             Code::Machine { code, extent } => {
                 let pointers = Pointers(buffers.iter().map(Buffer::pointer).collect());
                 let threads = options.threads.unwrap_or_else(default_threads);
                 let run = |slice: Range<u64>| {
-                    // SAFETY: `check` has found that each buffer is what the parameter of its slot
+                    // SAFETY: the values are within the bounds of the variables, as `bind` has found.
+                    // `check` has found that each buffer is what the parameter of its slot
                     // asks for, and has memory; these are the program's parameters, as lowering
                     // keeps them all. The buffers are borrowed mutably until all slices are done;
                     // the slices are disjoint parts of `0..extent`, which is within i64. What the
                     // program does is what `lower` promises of a verified kernel.
-                    unsafe { code.run(pointers.get(), slice.start as i64, slice.end as i64) }
+                    unsafe {
+                        code.run(pointers.get(), &values, slice.start as i64, slice.end as i64);
+                    }
                 };
-                for_slices(*extent, threads, run)
+                for_slices(instances(extent), threads, run)
                     .map_err(|reason| LaunchErrorKind::Threads { threads, reason })
             }
             Code::Graph(kernel) => {
-                interpret(kernel, params, buffers).map(|()| 1).map_err(|error| {
+                interpret(kernel, params, options.variables, buffers).map(|()| 1).map_err(|error| {
                     let message = kernel.message(error.node, &error.to_string());
                     LaunchErrorKind::Interp { error, message }
                 })
             }
             Code::Counted { program, extent } => {
-                counted = cost(program, *extent);
+                counted = cost(program, &values, instances(extent));
                 Ok(0)
             }
             Code::Source(_) => unreachable!("source was refused above"),
@@ -199,13 +238,14 @@ impl Compiled {
 fn interpret(
     kernel: &KernelGraph,
     params: &[ProgramParam],
+    variables: &[(&str, i64)],
     buffers: &mut [Buffer<'_>],
 ) -> Result<(), interp::Error> {
     let data = buffers.iter().map(Buffer::to_data).collect::<Option<Vec<Data>>>();
     // The verifier rejects a param that is never stored, so what is missing is memory.
     let too_large = interp::Error { node: kernel.sink, kind: interp::ErrorKind::TooLarge };
     let mut data = data.ok_or(too_large)?;
-    let options = interp::Options::default();
+    let options = interp::Options { variables, ..interp::Options::default() };
     interp::run(&kernel.graph, kernel.sink, &mut data, &options)?;
     for ((buffer, data), param) in buffers.iter_mut().zip(&data).zip(params) {
         if param.mutable {

@@ -41,17 +41,19 @@ impl Cost {
 
 /// What `program`, which has no grid, costs for the instances `0..extent` on one thread; `None` if that depends
 /// on what the buffers hold, is too much for a u64, or takes too long to find out ([`MAX_STEPS`]).
-pub(crate) fn cost(program: &Program, extent: u64) -> Option<Cost> {
+pub(crate) fn cost(program: &Program, variables: &[i64], extent: u64) -> Option<Cost> {
     if extent == 0 {
         // Not even what stands around the range is done.
         return Some(Cost::default());
     }
-    let mut counter = Counter { program, extent, known: SecondaryMap::new(), steps: MAX_STEPS };
+    let mut counter =
+        Counter { program, variables, extent, known: SecondaryMap::new(), steps: MAX_STEPS };
     counter.block(&program.body)
 }
 
 struct Counter<'p> {
     program: &'p Program,
+    variables: &'p [i64],
     extent: u64,
     /// The values that do not depend on memory, nor on the variable of a loop whose turns are all
     /// alike.
@@ -87,6 +89,9 @@ impl Counter<'_> {
             Expr::Const(constant) => Some(*constant),
             Expr::Launch(LaunchIndex::Begin) => Some(Const::Int(0)),
             Expr::Launch(LaunchIndex::End) => Some(Const::Int(self.extent.into())),
+            Expr::Launch(LaunchIndex::Variable(number)) => {
+                self.variables.get(*number).map(|&value| Const::Int(value.into()))
+            }
             Expr::Launch(LaunchIndex::Block(_) | LaunchIndex::Item(_)) => None,
             Expr::Alu { op, args, exact: _ } => {
                 let counts = dtype.is_float() && !matches!(op, Op::Where | Op::Cast);

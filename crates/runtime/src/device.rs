@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lower::{Caps, Launch, Program, ProgramParam};
+use lower::{Caps, Launch, Program, ProgramParam, ProgramVariable, Size};
 use thiserror::Error;
 use uop::{Arg, BuildErrors, DType, Kernel, KernelGraph, Phase, Val, print, verify};
 
@@ -96,33 +96,23 @@ fn lowered(kernel: &KernelGraph, caps: &Caps) -> Result<Program, CompileError> {
 }
 
 /// The program for machine code, and how many instances its outermost range has.
-fn counted(kernel: &KernelGraph) -> Result<(Program, u64), CompileError> {
+fn counted(kernel: &KernelGraph) -> Result<(Program, Size), CompileError> {
     let program = lowered(kernel, &jit::CAPS)?;
-    match program.launch {
-        // Machine code counts in i64.
-        Launch::Range { extent } if i64::try_from(extent).is_ok() => Ok((program, extent)),
-        Launch::Range { extent } => Err(CompileError::Extent { extent }),
-        Launch::Grid { .. } => unreachable!("lowering makes a grid only for caps with one"),
-    }
+    let Launch::Range { extent } = program.launch.clone() else {
+        unreachable!("lowering makes a grid only for caps with one")
+    };
+    Ok((program, extent))
 }
 
-/// The arguments of a verified kernel, by slot.
-fn params(kernel: &KernelGraph) -> Vec<ProgramParam> {
+/// The arguments of a verified kernel: parameters by slot, variables by name. `None` if the length of
+/// an axis is too long an expression.
+fn signature(kernel: &KernelGraph) -> Option<(Vec<ProgramParam>, Vec<ProgramVariable>)> {
     let KernelGraph { graph, sink, .. } = kernel;
-    let length = |&n| graph.as_int(n).and_then(|length| u64::try_from(length).ok());
-    let param = |n| {
-        let Arg::Param(param) = &graph[n].arg else {
-            unreachable!("the verifier rejects a param without a slot")
-        };
-        let shape = graph[n].src.iter().map(length).collect::<Option<_>>();
-        ProgramParam {
-            name: param.name.to_string(),
-            dtype: graph[n].dtype,
-            shape: shape.expect("the verifier rejects a length that is no constant, or negative"),
-            mutable: param.mutable,
-        }
-    };
-    graph.params(*sink).into_iter().map(param).collect()
+    let variables = graph.variables(*sink);
+    let params = graph.params(*sink);
+    let params = params.into_iter().map(|n| ProgramParam::of(graph, n, &variables));
+    let of = |&n| ProgramVariable::of(graph, n, &jit::CAPS);
+    Some((params.collect::<Option<_>>()?, variables.iter().map(of).collect()))
 }
 
 /// Something that compiles kernels, and perhaps runs them. Clones are the same device.
@@ -286,11 +276,8 @@ impl Device {
         };
         let make = || {
             let code = (self.entry.code)(kernel)?;
-            Ok::<_, CompileError>(Executable {
-                name: name.to_string(),
-                params: params(kernel),
-                code,
-            })
+            let (params, variables) = signature(kernel).ok_or(CompileError::Size)?;
+            Ok::<_, CompileError>(Executable { name: name.to_string(), params, variables, code })
         };
         let (executable, hit) = match self.entry.target {
             Some(target) => {

@@ -43,12 +43,9 @@ pub enum CompileError {
     /// There is no source text for it.
     #[error(transparent)]
     Emit(#[from] EmitError),
-    /// The outermost parallel range is too long to count.
-    #[error("expected at most {} instances of the outermost range, found {extent}", i64::MAX)]
-    Extent {
-        /// Its extent.
-        extent: u64,
-    },
+    /// The length of an axis is an expression of too many steps.
+    #[error("the length of an axis is too long an expression; make it a variable of its own")]
+    Size,
 }
 
 /// Why a launch did not run, or not to its end: everything that is wrong with its arguments, or the
@@ -91,6 +88,36 @@ pub enum LaunchErrorKind {
         names: Vec<String>,
         /// How many buffers were given.
         found: usize,
+    },
+    /// A variable has no value.
+    #[error("variable `{name}` has no value; give one from {lo} to {hi}")]
+    MissingVariable {
+        /// Its name.
+        name: String,
+        /// Its least value.
+        lo: i64,
+        /// Its greatest value.
+        hi: i64,
+    },
+    /// The value of a variable is outside its bounds.
+    #[error("expected variable `{name}` from {lo} to {hi}, found {found}")]
+    VariableBounds {
+        /// Its name.
+        name: String,
+        /// Its least value.
+        lo: i64,
+        /// Its greatest value.
+        hi: i64,
+        /// The value given.
+        found: i64,
+    },
+    /// A variable that the kernel does not have, or one that is given twice.
+    #[error("{}, found {}`{name}`", variables(known), if known.contains(name) { "more than one value of " } else { "" })]
+    UnknownVariable {
+        /// Its name.
+        name: String,
+        /// Those that the kernel has.
+        known: Vec<String>,
     },
     /// The number of threads is 0.
     #[error("expected at least 1 thread, found 0")]
@@ -198,6 +225,13 @@ pub enum Error {
     /// It could not be run.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+}
+
+fn variables(known: &[String]) -> String {
+    match known {
+        [] => "the kernel has no variables".to_string(),
+        known => format!("expected each of the variables {} once", quoted(known)),
+    }
 }
 
 fn counted(buffers: usize) -> String {

@@ -48,5 +48,5 @@ pub use compiled::{Compiled, LaunchOptions, Launched};
 pub use cost::Cost;
 pub use device::{CompileStats, Device, UnknownDevice};
 pub use error::{ArgumentError, CompileError, Error, LaunchError, LaunchErrorKind};
-pub use lower::ProgramParam;
+pub use lower::{ProgramParam, ProgramVariable, Size};
 pub use pool::MAX_THREADS;

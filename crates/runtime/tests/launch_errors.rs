@@ -127,7 +127,7 @@ fn zero_threads() {
     let (mut y, x) = ([0.0_f32; 4], [1.0_f32; 4]);
     for device in [Device::cpu(), Device::interp(), Device::null()] {
         let buffers = &mut [Buffer::from(&mut y), Buffer::from(&x)];
-        let options = LaunchOptions { threads: Some(0) };
+        let options = LaunchOptions::threads(0);
         let result = compile(&device, &saxpy(4)).launch(buffers, &options);
         let error = result.expect_err("it is refused").to_string();
         assert_eq!(error, "kernel `saxpy`: expected at least 1 thread, found 0");
@@ -140,7 +140,7 @@ fn zero_threads() {
 fn everything_at_once() {
     let (y, x) = ([0_i64; 3], [0.0_f32; 6]);
     let buffers = &mut [Buffer::from(&y), Buffer::from(&x).with_shape(&[2, 3])];
-    let options = LaunchOptions { threads: Some(0) };
+    let options = LaunchOptions::threads(0);
     let error = saxpy_4().launch(buffers, &options).expect_err("it is refused");
     let want = "\
 kernel `saxpy`: argument 0 `y`: expected f32, found i64

@@ -94,6 +94,7 @@ impl Alu<'_> {
                 Op::Param
                 | Op::Buffer
                 | Op::Const
+                | Op::Variable
                 | Op::Range
                 | Op::Special
                 | Op::Reshape

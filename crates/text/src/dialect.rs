@@ -44,8 +44,9 @@ pub(crate) struct Atomic {
 
 /// C11 with the atomic builtins of gcc and clang, for a program without a grid.
 ///
-/// `void NAME_range(void *const *buffers, int64_t begin, int64_t end)` does a part of the outermost
-/// parallel range, with the buffers by slot; `void NAME(…)` does all of it.
+/// `void NAME_range(void *const *buffers, const int64_t *variables, int64_t begin, int64_t end)` does a
+/// part of the outermost parallel range, with the buffers by slot and the variables by number (the
+/// order of their names); `void NAME(…)` does all of it.
 pub const C: Dialect = Dialect {
     name: "c",
     caps: Caps { grid: None, narrow_index: false },
@@ -163,7 +164,7 @@ fn c_index(index: LaunchIndex) -> Option<&'static str> {
     match index {
         LaunchIndex::Begin => Some("begin"),
         LaunchIndex::End => Some("end"),
-        LaunchIndex::Block(_) | LaunchIndex::Item(_) => None,
+        LaunchIndex::Block(_) | LaunchIndex::Item(_) | LaunchIndex::Variable(_) => None,
     }
 }
 
@@ -226,7 +227,12 @@ fn c_prelude(kernel: &Kernel) -> String {
 fn c_functions(kernel: &Kernel) -> String {
     let name = &kernel.name;
     let entry = kernel.dialect.entry_name(name);
-    let mut out = format!("void {entry}(void *const *buffers, int64_t begin, int64_t end) {{\n");
+    let mut out = signature(
+        "void",
+        &entry,
+        &["void *const *buffers", "const int64_t *variables", "int64_t begin", "int64_t end"]
+            .map(String::from),
+    );
     for (slot, param) in kernel.used_params() {
         let declaration = kernel.declaration(slot, param);
         out += &format!("    {declaration} = buffers[{slot}];\n");
@@ -234,6 +240,14 @@ fn c_functions(kernel: &Kernel) -> String {
     if kernel.used_params().next().is_none() {
         out += "    (void)buffers;\n";
     }
+    let mut unused = "    (void)variables;\n";
+    for (number, name) in kernel.variables.iter().enumerate() {
+        if kernel.used.indices.contains(&LaunchIndex::Variable(number)) {
+            out += &format!("    const int64_t {name} = variables[{number}];\n");
+            unused = "";
+        }
+    }
+    out += unused;
     for (index, name) in [(LaunchIndex::Begin, "begin"), (LaunchIndex::End, "end")] {
         if !kernel.used.indices.contains(&index) {
             out += &format!("    (void){name};\n");
@@ -256,14 +270,20 @@ fn c_functions(kernel: &Kernel) -> String {
             .collect();
         out += &format!("    void *const buffers[] = {{{}}};\n", pointers.join(", "));
     }
-    out += &format!("    {entry}(buffers, 0, {});\n}}\n", extent(kernel));
+    let variables = if kernel.variables.is_empty() {
+        "0".to_string()
+    } else {
+        out += &format!("    const int64_t variables[] = {{{}}};\n", kernel.variables.join(", "));
+        "variables".to_string()
+    };
+    out += &format!("    {entry}(buffers, {variables}, 0, {});\n}}\n", extent(kernel));
     out
 }
 
 /// The instances of a program without a grid.
-fn extent(kernel: &Kernel) -> u64 {
-    match kernel.program.launch {
-        Launch::Range { extent } => extent,
+fn extent(kernel: &Kernel) -> String {
+    match &kernel.program.launch {
+        Launch::Range { extent } => extent.text(&kernel.variables),
         Launch::Grid { .. } => unreachable!("emit checks the launch before it frames the text"),
     }
 }
@@ -278,9 +298,11 @@ fn hip_index(index: LaunchIndex) -> Option<&'static str> {
         LaunchIndex::Item(0) => Some("__builtin_amdgcn_workitem_id_x()"),
         LaunchIndex::Item(1) => Some("__builtin_amdgcn_workitem_id_y()"),
         LaunchIndex::Item(2) => Some("__builtin_amdgcn_workitem_id_z()"),
-        LaunchIndex::Block(_) | LaunchIndex::Item(_) | LaunchIndex::Begin | LaunchIndex::End => {
-            None
-        }
+        LaunchIndex::Block(_)
+        | LaunchIndex::Item(_)
+        | LaunchIndex::Begin
+        | LaunchIndex::End
+        | LaunchIndex::Variable(_) => None,
     }
 }
 
@@ -369,13 +391,20 @@ fn hip_functions(kernel: &Kernel) -> String {
             out += &format!("    (void){name};\n");
         }
     }
+    for (number, name) in kernel.variables.iter().enumerate() {
+        if !kernel.used.indices.contains(&LaunchIndex::Variable(number)) {
+            out += &format!("    (void){name};\n");
+        }
+    }
     out + &kernel.body + "}\n"
 }
 
 /// The grid and block of a program with a grid.
-fn grid(kernel: &Kernel) -> ([u64; 3], [u32; 3]) {
-    match kernel.program.launch {
-        Launch::Grid { grid, block } => (grid, block),
+fn grid(kernel: &Kernel) -> ([String; 3], [u32; 3]) {
+    match &kernel.program.launch {
+        Launch::Grid { grid, block } => {
+            (grid.each_ref().map(|size| size.text(&kernel.variables)), *block)
+        }
         Launch::Range { .. } => unreachable!("emit checks the launch before it frames the text"),
     }
 }
@@ -395,10 +424,14 @@ impl Kernel<'_> {
         self.program.params.iter().enumerate().filter(|(slot, _)| self.used.params.contains(slot))
     }
 
-    /// The declarations of all parameters.
+    /// The declarations of all parameters and variables.
     fn declarations(&self) -> Vec<String> {
         let params = self.program.params.iter().enumerate();
-        params.map(|(slot, param)| self.declaration(slot, param)).collect()
+        let params = params.map(|(slot, param)| self.declaration(slot, param));
+        let variables = self.program.variables.iter().zip(&self.variables);
+        let variables = variables
+            .map(|(variable, name)| format!("{} {name}", self.dialect.name_of(variable.dtype)));
+        params.chain(variables).collect()
     }
 
     /// `const float *restrict x`.

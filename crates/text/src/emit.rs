@@ -85,6 +85,8 @@ pub(crate) struct Kernel<'a> {
     pub(crate) name: String,
     /// The names of the parameters in the text, by slot.
     pub(crate) params: Vec<String>,
+    /// The names of the variables in the text, by number.
+    pub(crate) variables: Vec<String>,
     /// Statements, indented by one level, each line with its end.
     pub(crate) body: String,
     pub(crate) used: Used,
@@ -112,9 +114,15 @@ impl Kernel<'_> {
         let rows: Vec<[String; 3]> = params
             .map(|(param, name)| {
                 let access = if param.mutable { "mutable" } else { "read-only" };
-                let ty = format!("{}{:?}", param.dtype, param.shape);
+                let shape: Vec<String> =
+                    param.shape.iter().map(|size| size.text(&self.variables)).collect();
+                let ty = format!("{}[{}]", param.dtype, shape.join(", "));
                 [name.clone(), ty, access.to_owned()]
             })
+            .chain(self.program.variables.iter().zip(&self.variables).map(|(variable, name)| {
+                let range = format!("{} to {}", variable.lo, variable.hi);
+                [name.clone(), variable.dtype.to_string(), range]
+            }))
             .collect();
         // What is longer stands out: no row is padded to the length of another's name.
         let width =
@@ -362,6 +370,7 @@ struct Emitter<'a> {
     names: Names,
     name: String,
     params: Vec<String>,
+    variables: Vec<String>,
     registers: Vec<String>,
     /// The variable of the loops at each depth.
     loops: Vec<String>,
@@ -379,6 +388,7 @@ impl<'a> Emitter<'a> {
         let name = names.kernel(&program.name);
         names.reserve(dialect.entry_name(&name));
         let params = program.params.iter().map(|param| names.keep(&param.name)).collect();
+        let variables = program.variables.iter().map(|v| names.keep(&v.name)).collect();
         let registers = program.registers.iter().map(|_| names.number("r")).collect();
         let mut fates = Fates::default();
         fates.block(&program.body);
@@ -388,6 +398,7 @@ impl<'a> Emitter<'a> {
             names,
             name,
             params,
+            variables,
             registers,
             loops: Vec::new(),
             open_loops: 0,
@@ -397,7 +408,9 @@ impl<'a> Emitter<'a> {
             body: String::new(),
             errors: Vec::new(),
         };
-        for name in [&program.name].into_iter().chain(program.params.iter().map(|p| &p.name)) {
+        let params = program.params.iter().map(|param| &param.name);
+        let variables = program.variables.iter().map(|variable| &variable.name);
+        for name in [&program.name].into_iter().chain(params).chain(variables) {
             if !is_identifier(name) {
                 emitter.error(EmitErrorKind::Name { name: name.clone() });
             }
@@ -425,6 +438,7 @@ impl<'a> Emitter<'a> {
             dialect: self.dialect,
             name: self.name,
             params: self.params,
+            variables: self.variables,
             body: registers + &self.body,
             used: self.used,
         }
@@ -524,13 +538,17 @@ impl<'a> Emitter<'a> {
                 return;
             }
             Expr::Launch(index) => {
+                if let LaunchIndex::Variable(number) = *index {
+                    self.used.indices.insert(*index);
+                    return self.bind(value, Text::atom(&self.variables[number]));
+                }
                 let Some(text) = (self.dialect.index)(*index) else {
                     self.error(EmitErrorKind::Index { index: *index });
                     return self.bind(value, Text::atom("0"));
                 };
                 self.used.indices.insert(*index);
                 let prefix = match index {
-                    LaunchIndex::Begin | LaunchIndex::End => {
+                    LaunchIndex::Begin | LaunchIndex::End | LaunchIndex::Variable(_) => {
                         return self.bind(value, Text::atom(text));
                     }
                     LaunchIndex::Block(dim) => ["bx", "by", "bz"][usize::from(*dim)],

@@ -19,7 +19,7 @@ pub use error::{EmitError, EmitErrorKind};
 use lower::Program;
 
 /// The name of the function in the text of [`emit`] that a launch looks up: in C
-/// `void NAME_range(void *const *buffers, int64_t begin, int64_t end)`, in HIP the kernel itself.
+/// `void NAME_range(void *const *buffers, const int64_t *variables, int64_t begin, int64_t end)`, in HIP the kernel itself.
 ///
 /// It is the program's name, with underscores behind it where the language has other plans for
 /// that word.

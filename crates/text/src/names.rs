@@ -20,7 +20,7 @@ const RESERVED: &str = "
     int_fast8_t int_fast16_t int_fast32_t int_fast64_t
     uint_fast8_t uint_fast16_t uint_fast32_t uint_fast64_t
     intptr_t uintptr_t intmax_t uintmax_t
-    begin buffers end";
+    begin buffers end variables";
 
 /// How the names of helpers start.
 const HELPERS: &str = "f16_to_ bf16_to_ f32_to_ f64_to_ f32_from_ f64_from_ atomic_";

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use crate::dtype::{Const, DType};
-use crate::graph::{Graph, Id};
+use crate::graph::{Arg, Graph, Id};
 use crate::op::Op;
 
 /// The magnitude at which a bound means that none is known.
@@ -272,6 +272,10 @@ fn transfer(graph: &Graph, n: Id, of: impl Fn(Id) -> Interval) -> Interval {
         (Op::Const, _) => match node.constant() {
             Some(Const::Bool(value)) => Interval::exactly(value.into()),
             Some(Const::Int(value)) => Interval::exactly(value),
+            _ => whole,
+        },
+        (Op::Variable, _) => match &node.arg {
+            Arg::Variable(variable) => Interval::new(variable.lo.into(), variable.hi.into()),
             _ => whole,
         },
         (Op::Range | Op::Special, &[bound]) => {

@@ -31,7 +31,7 @@ use thiserror::Error;
 
 use crate::custom::{Custom, atomic};
 use crate::dtype::{Const, DType};
-use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param};
+use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Variable};
 use crate::op::Op;
 use crate::verify::{Phase, VerifyError, verify};
 
@@ -131,6 +131,13 @@ impl Kernel {
         let shape = shape.to_indices(self);
         let number = next(&mut self.inner.borrow_mut().buffers);
         self.node(Op::Buffer, dtype, &shape, Arg::Buffer(number))
+    }
+
+    /// An integer of `lo..=hi` that each launch states by `name`: a length, the number of a shard.
+    #[track_caller]
+    pub fn variable(&self, name: &str, lo: i64, hi: i64) -> Val<'_> {
+        let variable = Variable { name: name.into(), lo, hi };
+        self.node(Op::Variable, DType::Index, &[], Arg::Variable(Box::new(variable)))
     }
 
     /// A loop variable `0..bound`, its axis numbered in order of calls.

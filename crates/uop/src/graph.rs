@@ -62,6 +62,8 @@ pub enum Arg {
     Const(Const),
     /// A PARAM.
     Param(Box<Param>),
+    /// A VARIABLE.
+    Variable(Box<Variable>),
     /// The number of a BUFFER.
     Buffer(u32),
     /// A RANGE.
@@ -92,6 +94,17 @@ pub struct Param {
     pub name: Box<str>,
     /// Whether the kernel may write it.
     pub mutable: bool,
+}
+
+/// An integer that a launch states. Two with one name are the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Variable {
+    /// Its name, an identifier.
+    pub name: Box<str>,
+    /// Its least value.
+    pub lo: i64,
+    /// Its greatest value.
+    pub hi: i64,
 }
 
 /// A loop axis. The number is only a name, unique in a graph.
@@ -434,6 +447,20 @@ impl Graph {
         params.retain(|n| slot(n).is_some());
         params.sort_by_key(slot);
         params
+    }
+
+    /// The VARIABLEs that `root` depends on, by name.
+    pub fn variables(&self, root: Id) -> Vec<Id> {
+        let mut variables: Vec<(&str, Id)> = self
+            .reachable(root)
+            .into_iter()
+            .filter_map(|n| match &self[n].arg {
+                Arg::Variable(variable) => Some((&*variable.name, n)),
+                _ => None,
+            })
+            .collect();
+        variables.sort();
+        variables.into_iter().map(|(_, n)| n).collect()
     }
 
     /// Rebuilds what `root` depends on, sources first. `f` gets the graph, the old id and the node

@@ -20,7 +20,7 @@ pub use build::{
 };
 pub use custom::{AtomicOp, Contract, Custom, CustomArg, Effect, atomic};
 pub use dtype::{Const, DType};
-pub use graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special};
+pub use graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special, Variable};
 pub use op::{Arity, Op, Property, ResultType};
 pub use parse::{ParseError, ParseErrors, Parsed, Place, Places, parse};
 pub use print::print;

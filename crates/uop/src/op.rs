@@ -131,6 +131,8 @@ ops! { // variant, text, sources, result, properties
     Buffer "buffer" AtLeast(0), Stated, [];
     /// The value in `arg`.
     Const "const" Fixed(0), Stated, [];
+    /// An integer that a launch states; `arg` is its name and its inclusive bounds.
+    Variable "variable" Fixed(0), Sized, [];
     /// Loop variable counting `0..src[0]`; `arg` is the axis number and its `AxisType`.
     Range "range" Fixed(1), Sized, [];
     /// The index of this work-item within a launch of extent `src[0]`; `arg` is the hardware

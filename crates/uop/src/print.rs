@@ -104,6 +104,7 @@ fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
     let arg = match &node.arg {
         Arg::None | Arg::Buffer(_) | Arg::Range(_) => true,
         Arg::Param(param) => is_quotable(&param.name),
+        Arg::Variable(variable) => is_quotable(&variable.name),
         Arg::Const(value) => value.fits(node.dtype),
         Arg::Special(special) => Special::ALL.contains(special),
         Arg::Access(access) => node.op != Op::Load || !access.assume_disjoint,
@@ -179,6 +180,9 @@ impl fmt::Display for Line<'_> {
             Arg::Param(param) => {
                 let mutable = if param.mutable { "mut " } else { "" };
                 write!(f, " [{src}] slot {} {mutable}{}", param.slot, quoted(&param.name))
+            }
+            Arg::Variable(variable) => {
+                write!(f, " {} to {} {}", variable.lo, variable.hi, quoted(&variable.name))
             }
             Arg::Buffer(number) => write!(f, " [{src}] number {number}"),
             Arg::Const(value) => write!(f, " {value}"),

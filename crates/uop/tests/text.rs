@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use uop::parse::snippet;
 use uop::{
     Access, Arg, Arity, Axis, AxisType, Const, DType, Graph, Id, Node, Op, Param, ResultType,
-    Special, atomic, parse, print,
+    Special, Variable, atomic, parse, print,
 };
 
 const EVERYTHING: &str = r#"uopc 1
@@ -636,6 +636,11 @@ impl Recipe {
                 kind: AxisType::ALL[self.number as usize % AxisType::ALL.len()],
             }),
             Op::Special => Arg::Special(Special::ALL[self.number as usize % Special::ALL.len()]),
+            Op::Variable => Arg::Variable(Box::new(Variable {
+                name: name.into(),
+                lo: self.integer as i64,
+                hi: i64::from(self.number),
+            })),
             Op::Load | Op::Store => Arg::Access(access),
             Op::Custom => Arg::Custom {
                 custom: atomic::add([DType::I32, DType::U64, DType::F64][self.number as usize % 3]),

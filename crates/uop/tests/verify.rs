@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use uop::verify::{MAX_AXES, MAX_OPEN};
 use uop::{
     Access, Arg, AtomicOp, Axis, AxisType, Const, Custom, DType, Graph, Id, Node, Op, Param, Phase,
-    Special, atomic, verify,
+    Special, Variable, atomic, verify,
 };
 
 use AxisType::{Global, Local, Loop, Thread};
@@ -1507,6 +1507,7 @@ fn fitting(op: Op, arg: Arg) -> Arg {
         Op::Param | Op::Const | Op::Custom => arg,
         Op::Buffer => Arg::Buffer(0),
         Op::Special => Arg::Special(Special::Block(1)),
+        Op::Variable => Arg::Variable(Box::new(Variable { name: "n".into(), lo: 0, hi: 9 })),
         Op::Load | Op::Store => Arg::Access(Access::default()),
         Op::Sink => Arg::Sink("k".into()),
         _ => Arg::None,

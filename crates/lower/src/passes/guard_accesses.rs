@@ -3,6 +3,7 @@ use uop::{Arg, Bounds, Graph, Id, Op, Order};
 use super::{add_gate, not};
 use crate::caps::Caps;
 use crate::error::LowerError;
+use crate::prove::affine::Affine;
 use crate::prove::bounds::{Missing, missing};
 use crate::prove::index_of;
 
@@ -17,9 +18,10 @@ use crate::prove::index_of;
 pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
     let order = Order::of(graph, root);
     let mut bounds = Bounds::new();
+    let forms = Affine::all(graph, root);
     let mut tests: Vec<Vec<Missing>> = vec![Vec::new(); root.index() + 1];
     for n in graph.reachable(root) {
-        tests[n.index()] = missing(graph, &mut bounds, &order, n)?;
+        tests[n.index()] = missing(graph, &mut bounds, &order, &forms, n)?;
     }
     Ok(graph.rebuild(root, |graph, old, mut node| {
         if !node.is_access() {

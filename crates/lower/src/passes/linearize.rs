@@ -6,8 +6,8 @@ use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Graph, Id, Op, Order, Spe
 use crate::caps::Caps;
 use crate::error::{LowerError, LowerErrorKind};
 use crate::program::{
-    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register, Stmt,
-    Storage, Value,
+    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, ProgramVariable, REGISTER_BYTES,
+    Register, Size, Stmt, Storage, Value,
 };
 
 /// Turns a graph in `Phase::Lowered` into structured loops.
@@ -17,22 +17,23 @@ use crate::program::{
 /// around them at the END's own place; so whatever a node depends on stands before it, in its block
 /// or in one around it.
 ///
-/// `params` are the PARAMs of the kernel as written, by slot: one that a pass has made needless is
-/// still an argument.
+/// `params` are the PARAMs of the kernel as written, by slot, and `variables` its VARIABLEs, by name:
+/// one that a pass has made needless is still an argument.
 ///
 /// # Errors
 ///
-/// `NotConstant` for an axis length or an extent of the launch that is no constant;
+/// `NotConstant` for an axis length or an extent of the launch that a launch does not know;
 /// `RegistersTooLarge` for BUFFERs above [`REGISTER_BYTES`].
 pub fn linearize(
     graph: &Graph,
     root: Id,
     params: &[Id],
+    variables: &[Id],
     caps: &Caps,
 ) -> Result<Program, LowerError> {
     let launch = match caps.grid {
-        Some(_) => Launch::Grid { grid: [1; 3], block: [1; 3] },
-        None => Launch::Range { extent: 1 },
+        Some(_) => Launch::Grid { grid: [1, 1, 1].map(Size::from), block: [1; 3] },
+        None => Launch::Range { extent: Size::from(1) },
     };
     let Arg::Sink(name) = &graph[root].arg else {
         unreachable!("the verifier rejects a root that is no sink")
@@ -40,6 +41,7 @@ pub fn linearize(
     let program = Program {
         name: name.to_string(),
         params: Vec::new(),
+        variables: variables.iter().map(|&n| ProgramVariable::of(graph, n, caps)).collect(),
         registers: Vec::new(),
         launch,
         values: SlotMap::with_key(),
@@ -48,6 +50,7 @@ pub fn linearize(
     let order = Order::of(graph, root);
     let mut lin = Linearizer {
         graph,
+        variables,
         order,
         bounds: Bounds::new(),
         program,
@@ -67,6 +70,8 @@ pub fn linearize(
 
 struct Linearizer<'g> {
     graph: &'g Graph,
+    /// The VARIABLEs, by number.
+    variables: &'g [Id],
     order: Order,
     bounds: Bounds,
     program: Program,
@@ -82,20 +87,10 @@ impl Linearizer<'_> {
     /// Lists the PARAMs by slot and the BUFFERs in id order.
     fn place_storage(&mut self, root: Id, params: &[Id]) -> Result<(), LowerError> {
         for &n in params {
-            let node = &self.graph[n];
-            let Arg::Param(param) = &node.arg else {
-                unreachable!("the verifier rejects a param without a slot")
-            };
-            let lengths =
-                node.src.iter().map(|&dim| self.constant(n, dim, "the length of an axis"));
-            let shape = lengths.collect::<Result<Vec<u64>, LowerError>>()?;
             self.storage.insert(n, Storage::Param(self.program.params.len()));
-            self.program.params.push(ProgramParam {
-                name: param.name.to_string(),
-                dtype: node.dtype,
-                shape,
-                mutable: param.mutable,
-            });
+            let what = "the length of an axis";
+            let param = ProgramParam::of(self.graph, n, self.variables);
+            self.program.params.push(param.ok_or_else(|| self.not_constant(n, n, what))?);
         }
         let mut bytes: u64 = 0;
         for n in self.graph.reachable(root) {
@@ -121,18 +116,27 @@ impl Linearizer<'_> {
     fn place(&mut self, n: Id) -> Result<(), LowerError> {
         let graph = self.graph;
         let node = &graph[n];
+        if node.dtype == DType::Index {
+            // Only for the lengths of axes.
+            return Ok(());
+        }
         match node.op {
             // Only names for storage, addresses and order.
             Op::Param | Op::Buffer | Op::Index | Op::Group | Op::Sink | Op::After => {}
             // Defined where it is first used, if it is.
             Op::Const => {}
             Op::Reshape => unreachable!("flatten-addresses leaves no reshape"),
+            Op::Variable => {
+                let same = |&v: &Id| graph[v].arg == node.arg;
+                let number = self.variables.iter().position(same).expect("no pass adds a variable");
+                self.define(n, Expr::Launch(LaunchIndex::Variable(number)));
+            }
             Op::Range => {
                 let var = self.program.values.insert(node.dtype);
                 self.values.insert(n, var);
             }
             Op::Special => {
-                let extent = self.constant(n, node.src[0], "an extent of the grid")?;
+                let extent = self.size(n, node.src[0], "an extent of the grid")?;
                 let Arg::Special(special) = node.arg else {
                     unreachable!("the verifier rejects a special without a dimension")
                 };
@@ -198,7 +202,7 @@ impl Linearizer<'_> {
             let var = self.values[&r];
             let bound = graph[r].src[0];
             let (lo, hi) = if graph.axis(r).kind == AxisType::Thread {
-                let extent = self.constant(r, bound, "the extent of the outermost range")?;
+                let extent = self.size(r, bound, "the extent of the outermost range")?;
                 self.program.launch = Launch::Range { extent };
                 (
                     self.launch_index(around, LaunchIndex::Begin),
@@ -218,7 +222,7 @@ impl Linearizer<'_> {
         &mut self,
         n: Id,
         special: Special,
-        extent: u64,
+        extent: Size,
     ) -> Result<LaunchIndex, LowerError> {
         let Launch::Grid { grid, block } = &mut self.program.launch else {
             unreachable!("place-axes makes hardware indices only for a grid")
@@ -230,6 +234,8 @@ impl Linearizer<'_> {
             }
             Special::Item(dim) => {
                 let limit = u64::from(u32::MAX);
+                // `place-axes` takes local ranges of constant extents.
+                let extent = extent.as_const().unwrap_or(u64::MAX);
                 let items = u32::try_from(extent).map_err(|_| LowerError {
                     node: self.graph.origin(n),
                     kind: LowerErrorKind::BlockTooLarge { items: extent.into(), limit },
@@ -304,10 +310,16 @@ impl Linearizer<'_> {
 
     /// The value of `dim`, a constant.
     fn constant(&self, n: Id, dim: Id, what: &'static str) -> Result<u64, LowerError> {
-        let value = self.graph.as_int(dim).and_then(|value| u64::try_from(value.max(0)).ok());
-        value.ok_or_else(|| LowerError {
-            node: self.graph.origin(n),
-            kind: LowerErrorKind::NotConstant { what, found: self.graph.origin(dim) },
-        })
+        self.size(n, dim, what)?.as_const().ok_or_else(|| self.not_constant(n, dim, what))
+    }
+
+    /// The expression that `dim` is.
+    fn size(&self, n: Id, dim: Id, what: &'static str) -> Result<Size, LowerError> {
+        Size::of(self.graph, dim, self.variables).ok_or_else(|| self.not_constant(n, dim, what))
+    }
+
+    fn not_constant(&self, n: Id, dim: Id, what: &'static str) -> LowerError {
+        let kind = LowerErrorKind::NotConstant { what, found: self.graph.origin(dim) };
+        LowerError { node: self.graph.origin(n), kind }
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::{HashMap, HashSet};
 
-use uop::{Graph, Id, Op, Order, Sources, conflict};
+use uop::{Bounds, Graph, Id, Op, Order, Sources, conflict};
 
 use super::pin;
 use crate::caps::Caps;
@@ -11,11 +11,12 @@ use crate::error::LowerError;
 /// on an index may lose a range (`i * 0` is 0), a value its operands, and a parallel range may
 /// become a loop; the access still happens once per instance, and where it did.
 ///
-/// Concerns STORE, CUSTOM, and a LOAD of a BUFFER or of what the kernel writes. Takes and keeps
+/// Concerns STORE, CUSTOM, a LOAD of a BUFFER or of what the kernel writes, and a LOAD inside a range
+/// that may be empty: outside it, nothing says that the address is in bounds. Takes and keeps
 /// `Phase::Proved`. Never fails.
 pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
     let order = Order::of(graph, root);
-    let pinned = pinned(graph, root);
+    let pinned = pinned(graph, &order, root);
     let deps = dependencies(graph, &order, root, &pinned);
     let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
     Ok(graph.rebuild(root, |graph, old, mut node| {
@@ -34,14 +35,19 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
     }))
 }
 
-/// The accesses of storage that the kernel writes, and of BUFFERs.
-fn pinned(graph: &Graph, root: Id) -> HashSet<Id> {
+/// The accesses of storage that the kernel writes, and of BUFFERs, and those that may not happen.
+fn pinned(graph: &Graph, order: &Order, root: Id) -> HashSet<Id> {
     let nodes = graph.reachable(root);
     let storages = |n: Id| graph[n].addresses().into_iter().filter_map(|a| graph.storage(a));
     let effects = nodes.iter().filter(|&&n| graph[n].is_effect());
     let written: HashSet<Id> = effects.flat_map(|&n| storages(n)).collect();
     let matters = |s: Id| written.contains(&s) || graph[s].op == Op::Buffer;
-    nodes.iter().copied().filter(|&n| storages(n).any(matters)).collect()
+    let mut bounds = Bounds::new();
+    let mut in_empty = |n: Id| {
+        let mut open = order.regions().open(n).iter();
+        graph[n].is_access() && open.any(|&r| bounds.get(graph, graph[r].src[0]).lo < 1)
+    };
+    nodes.iter().copied().filter(|&n| storages(n).any(matters) || in_empty(n)).collect()
 }
 
 /// For each pinned access, what it comes after: of the earlier accesses that conflict with it, the

@@ -1,6 +1,8 @@
 use std::collections::HashMap;
 
-use uop::{Arg, Axis, AxisType, DType, Graph, Id, Node, Op, Order, Ranges, Special};
+use uop::{
+    Arg, Axis, AxisType, Bounds, DType, Graph, Id, Interval, Node, Op, Order, Ranges, Special,
+};
 
 use super::{add_gate, pin, without};
 use crate::caps::{Caps, GridLimits};
@@ -26,8 +28,11 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
     let order = Order::of(graph, root);
     let mut parallel: Vec<Id> = order.regions().parallel().to_vec();
     parallel.sort_by_key(|&r| (order.rank(r), r));
+    let mut bounds = Bounds::new();
+    let extents: HashMap<Id, Interval> =
+        parallel.iter().map(|&r| (r, bounds.get(graph, graph[r].src[0]))).collect();
     let places = match caps.grid {
-        Some(limits) => grid_places(graph, &order, root, &parallel, &limits)?,
+        Some(limits) => grid_places(graph, &order, root, &parallel, &extents, &limits)?,
         None => thread_place(graph, &order, root, &parallel),
     };
     let outside = outside(graph, &order, root);
@@ -46,7 +51,7 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
         let missing = missing(n);
         shared_load(graph, &order, root, n, &missing)?;
         private_buffer(graph, &order, n, &places)?;
-        let empty = |r: &&Id| graph.as_int(graph[**r].src[0]).is_none_or(|extent| extent < 1);
+        let empty = |r: &&Id| extents[*r].lo < 1;
         if let Some(&range) = missing.iter().find(empty).filter(|_| graph[n].is_effect()) {
             let kind = LowerErrorKind::NoPoint { range: graph.origin(range) };
             return Err(LowerError { node: graph.origin(n), kind });
@@ -62,7 +67,7 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
             Op::End => without(graph, node, Op::Special),
             _ if node.is_effect() || is_of_mutable(graph, &node) => {
                 for r in missing(old) {
-                    // Its bound is a constant, so it may be placed before its turn.
+                    // Its bound depends on no range, so it may be placed before its turn.
                     let place = place(&graph[r], places.get(&r));
                     let index = graph.intern(place);
                     // A LOAD may be repeated: nothing changes what it reads.
@@ -196,18 +201,12 @@ fn grid_places(
     order: &Order,
     root: Id,
     parallel: &[Id],
+    extents: &HashMap<Id, Interval>,
     limits: &GridLimits,
 ) -> Result<HashMap<Id, Place>, LowerError> {
     let error = |kind| LowerError { node: graph.origin(root), kind };
-    let extent = |r: Id| -> Result<u64, LowerError> {
-        let bound = graph[r].src[0];
-        let kind = LowerErrorKind::NotConstant {
-            what: "the bound of a parallel range",
-            found: graph.origin(bound),
-        };
-        let value = graph.as_int(bound).and_then(|n| u64::try_from(n.max(0)).ok());
-        value.ok_or(LowerError { node: graph.origin(r), kind })
-    };
+    // The greatest that the variables allow.
+    let extent = |r: Id| extents[&r].hi.max(0).unsigned_abs();
     let mut places = HashMap::new();
     let mut total: u128 = 1;
     let mut dim = 0;
@@ -215,20 +214,19 @@ fn grid_places(
         let Some(&limit) = limits.blocks.get(dim) else {
             break;
         };
-        if extent(r)? <= limit && (extent(r)? > 0 || is_around_all(graph, order, root, r)) {
+        let never_empty = extents[&r].lo > 0;
+        if extent(r) <= limit.into() && (never_empty || is_around_all(graph, order, root, r)) {
             places.insert(r, Place::Special(Special::Block(dim as u8)));
-            total *= u128::from(extent(r)?);
+            total *= extent(r);
             dim += 1;
         }
     }
     let mut items: u128 = 1;
     let mut locals: Vec<Id> = parallel.to_vec();
-    locals.retain(|&r| {
-        graph.axis(r).kind == AxisType::Local && graph.as_int(graph[r].src[0]) > Some(0)
-    });
+    locals.retain(|&r| graph.axis(r).kind == AxisType::Local && extents[&r].lo > 0);
     for (dim, &r) in locals.iter().rev().take(3).enumerate() {
         places.insert(r, Place::Special(Special::Item(dim as u8)));
-        items *= u128::from(extent(r)?);
+        items = items.saturating_mul(extent(r));
     }
     if items > u128::from(limits.block_items) {
         return Err(error(LowerErrorKind::BlockTooLarge { items, limit: limits.block_items }));

@@ -35,7 +35,7 @@ pub fn size_indices(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lowe
         if let (Op::Cast, Some(own)) = (node.op, width(old)) {
             return at_width(graph, node.src[0], own);
         }
-        if !(node.op.is_arithmetic() || matches!(node.op, Op::Range | Op::Special)) {
+        if !(node.op.is_arithmetic() || matches!(node.op, Op::Range | Op::Special | Op::Variable)) {
             return graph.intern(node);
         }
         let Some(wide) = sources.iter().filter_map(|&s| width(s)).chain(width(old)).max() else {

@@ -8,7 +8,10 @@ use std::fmt;
 use slotmap::SecondaryMap;
 use uop::{DType, Op};
 
-use super::{Address, Expr, Launch, Program, ProgramParam, Stmt, Storage, Value};
+use super::{
+    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, ProgramVariable, Stmt, Storage,
+    Value,
+};
 
 /// What a walk over a body meets.
 pub(super) enum Step<'p> {
@@ -87,20 +90,28 @@ pub(super) fn numbers(program: &Program) -> SecondaryMap<Value, usize> {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.variables.iter().map(|v| v.name.as_str()).collect();
         write!(f, "program {}(", self.name)?;
         for (i, param) in self.params.iter().enumerate() {
             let ProgramParam { name, dtype, shape, mutable } = param;
             let (comma, mutable) =
                 (if i > 0 { ", " } else { "" }, if *mutable { "mut " } else { "" });
-            write!(f, "{comma}{name}: {mutable}{dtype}{shape:?}")?;
+            let shape: Vec<String> = shape.iter().map(|size| size.text(&names)).collect();
+            write!(f, "{comma}{name}: {mutable}{dtype}[{}]", shape.join(", "))?;
         }
         writeln!(f, ")")?;
+        for ProgramVariable { name, dtype, lo, hi } in &self.variables {
+            writeln!(f, "variable {name}: {dtype}, {lo} to {hi}")?;
+        }
         for (number, register) in self.registers.iter().enumerate() {
             writeln!(f, "register reg.{number}: {}[{}]", register.dtype, register.len)?;
         }
-        match self.launch {
-            Launch::Grid { grid, block } => writeln!(f, "launch grid {grid:?} block {block:?}")?,
-            Launch::Range { extent } => writeln!(f, "launch range {extent}")?,
+        match &self.launch {
+            Launch::Grid { grid, block } => {
+                let grid = grid.each_ref().map(|size| size.text(&names)).join(", ");
+                writeln!(f, "launch grid [{grid}] block {block:?}")?;
+            }
+            Launch::Range { extent } => writeln!(f, "launch range {}", extent.text(&names))?,
         }
         let text = Text { program: self, numbers: numbers(self) };
         let mut walk = Walk::new(&self.body);
@@ -155,6 +166,10 @@ impl Text<'_> {
     fn expr(&self, value: Value, expr: &Expr) -> String {
         match expr {
             Expr::Const(value) => value.to_string(),
+            Expr::Launch(LaunchIndex::Variable(number)) => {
+                let name = self.program.variables.get(*number).map(|v| v.name.as_str());
+                name.unwrap_or("variable.?").to_string()
+            }
             Expr::Launch(index) => index.to_string(),
             Expr::Alu { op, args, exact } => {
                 let args: Vec<String> = args.iter().map(|&arg| self.value(arg)).collect();

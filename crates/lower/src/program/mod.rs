@@ -14,14 +14,18 @@
 //!   [`Expr::Alu::exact`] is set it is proved not to.
 
 mod display;
+mod size;
 mod validate;
 
 use std::fmt;
 
 use slotmap::{SlotMap, new_key_type};
 use smallvec::SmallVec;
-use uop::{AtomicOp, Const, DType, Op};
+use uop::{Arg, AtomicOp, Const, DType, Graph, Id, Op};
 
+use crate::caps::Caps;
+
+pub use size::Size;
 pub use validate::{ProgramError, ProgramErrors};
 
 new_key_type! {
@@ -36,6 +40,8 @@ pub struct Program {
     pub name: String,
     /// The arguments, by slot.
     pub params: Vec<ProgramParam>,
+    /// What a launch states beside its buffers, by name.
+    pub variables: Vec<ProgramVariable>,
     /// Storage of one work-item, by number.
     pub registers: Vec<Register>,
     /// How its instances are spread over the target.
@@ -54,21 +60,45 @@ pub struct ProgramParam {
     /// The type of its elements.
     pub dtype: DType,
     /// The lengths of its axes, in elements; it is one row-major block of their product.
-    pub shape: Vec<u64>,
+    pub shape: Vec<Size>,
     /// Whether the program writes it.
     pub mutable: bool,
 }
 
 impl ProgramParam {
-    /// Its length in elements.
-    pub fn len(&self) -> u64 {
-        self.shape.iter().product()
+    /// The PARAM `n` of a verified graph whose VARIABLEs are `variables`, by number; `None` if the
+    /// length of an axis is too long an expression.
+    pub fn of(graph: &Graph, n: Id, variables: &[Id]) -> Option<ProgramParam> {
+        let Arg::Param(param) = &graph[n].arg else {
+            unreachable!("the verifier rejects a param without a slot")
+        };
+        let shape = graph[n].src.iter().map(|&length| Size::of(graph, length, variables));
+        Some(ProgramParam {
+            name: param.name.to_string(),
+            dtype: graph[n].dtype,
+            shape: shape.collect::<Option<_>>()?,
+            mutable: param.mutable,
+        })
     }
 
-    /// Whether it has no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// The lengths of its axes with these values of the program's variables; `None` if one is
+    /// missing.
+    pub fn shape_at(&self, variables: &[i64]) -> Option<Vec<u64>> {
+        self.shape.iter().map(|size| size.eval(variables)).collect()
     }
+}
+
+/// An integer that a launch states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramVariable {
+    /// Its name, an identifier, unique among parameters and variables.
+    pub name: String,
+    /// The type of its values in the program: i32 or i64.
+    pub dtype: DType,
+    /// Its least value.
+    pub lo: i64,
+    /// Its greatest value.
+    pub hi: i64,
 }
 
 /// The most bytes of register buffers of one work-item: more would overflow a thread's stack, or a
@@ -86,13 +116,13 @@ pub struct Register {
 }
 
 /// How a program's instances are spread over the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Launch {
     /// A grid of `grid` blocks of `block` work-items each (x, y, z); the body is one work-item.
     /// A zero in `grid` means that there is nothing to launch.
     Grid {
         /// Blocks along x, y and z.
-        grid: [u64; 3],
+        grid: [Size; 3],
         /// Work-items of one block along x, y and z.
         block: [u32; 3],
     },
@@ -100,7 +130,7 @@ pub enum Launch {
     /// Slices may run at the same time, in any order.
     Range {
         /// The extent of the outermost parallel range, or 1 if there is none.
-        extent: u64,
+        extent: Size,
     },
 }
 
@@ -186,6 +216,8 @@ pub enum LaunchIndex {
     Begin,
     /// One above the last instance of the slice; only with [`Launch::Range`]. An i64.
     End,
+    /// The variable with this number, of its type.
+    Variable(usize),
 }
 
 /// One element of a buffer.
@@ -214,7 +246,21 @@ impl fmt::Display for LaunchIndex {
             LaunchIndex::Item(d) => write!(f, "item.{}", dim(d)),
             LaunchIndex::Begin => f.write_str("begin"),
             LaunchIndex::End => f.write_str("end"),
+            LaunchIndex::Variable(number) => write!(f, "variable.{number}"),
         }
+    }
+}
+
+impl ProgramVariable {
+    /// The VARIABLE `n` of a verified graph, for a target with `caps`.
+    pub fn of(graph: &Graph, n: Id, caps: &Caps) -> ProgramVariable {
+        let Arg::Variable(variable) = &graph[n].arg else {
+            unreachable!("the verifier rejects a variable without a name")
+        };
+        let (name, lo, hi) = (variable.name.to_string(), variable.lo, variable.hi);
+        // As `size-indices` sizes it.
+        let narrow = caps.narrow_index && i32::try_from(lo).is_ok() && i32::try_from(hi).is_ok();
+        ProgramVariable { name, dtype: if narrow { DType::I32 } else { DType::I64 }, lo, hi }
     }
 }
 

@@ -76,7 +76,7 @@ impl Validator<'_> {
     fn head(&mut self) {
         let program = self.program;
         self.name(&program.name);
-        if let Launch::Grid { block, .. } = program.launch
+        if let Launch::Grid { block, .. } = &program.launch
             && block.contains(&0)
         {
             self.error(format!("a block has {block:?} work-items, expected 1 or more of each"));
@@ -88,7 +88,26 @@ impl Validator<'_> {
             if let Some(other) = program.params[..slot].iter().position(same) {
                 self.error(format!("the name {:?} is also that of param {other}", param.name));
             }
-            self.buffer(param.dtype, &param.shape);
+            // The greatest that the variables allow: where a length falls as one rises, both ends.
+            let ends: [Vec<i64>; 2] = [
+                program.variables.iter().map(|variable| variable.lo).collect(),
+                program.variables.iter().map(|variable| variable.hi).collect(),
+            ];
+            for variables in ends {
+                match param.shape_at(&variables) {
+                    Some(shape) => self.buffer(param.dtype, &shape),
+                    None => self.error("a length that is not known"),
+                }
+            }
+        }
+        for (number, variable) in program.variables.iter().enumerate() {
+            self.place = format!("variable {number}");
+            self.name(&variable.name);
+            let range = variable.dtype.int_range().filter(|_| variable.dtype.is_index());
+            let fits = |value: i64| range.is_some_and(|(lo, hi)| (lo..=hi).contains(&value.into()));
+            if !(variable.lo <= variable.hi && fits(variable.lo) && fits(variable.hi)) {
+                self.error(format!("{} to {} of {}", variable.lo, variable.hi, variable.dtype));
+            }
         }
         for (number, register) in program.registers.iter().enumerate() {
             self.place = format!("reg.{number}");
@@ -203,9 +222,13 @@ impl Validator<'_> {
             }
             Expr::Launch(index) => {
                 let grid = matches!(self.program.launch, Launch::Grid { .. });
+                let variable = |number: usize| self.program.variables.get(number);
                 let (exists, narrow) = match *index {
                     LaunchIndex::Block(dim) | LaunchIndex::Item(dim) => (grid && dim < 3, true),
                     LaunchIndex::Begin | LaunchIndex::End => (!grid, false),
+                    LaunchIndex::Variable(number) => {
+                        (variable(number).is_some_and(|v| v.dtype == dtype), true)
+                    }
                 };
                 if !exists {
                     self.error(format!("{index} does not exist in this launch"));

@@ -60,7 +60,8 @@ impl Affine {
         at.map_or(0, |at| self.terms[at].1)
     }
 
-    fn constant(constant: i128) -> Affine {
+    /// The constant `constant`.
+    pub fn constant(constant: i128) -> Affine {
         Affine { constant, terms: Vec::new() }
     }
 

@@ -1,11 +1,13 @@
 //! Whether the indices of an access are within their axes.
 //!
 //! Per axis of the indexed view, before anything is flattened: by value bounds, narrowed by the
-//! gate. What they leave open is tried at the corners of the iteration space; a corner where the
+//! gate; else by the normal form, each range at the end that matters, so that `i < n` is seen of a
+//! range of `n` turns whatever `n` is. What they leave open is tried at the corners of the iteration space; a corner where the
 //! gate is true and the index outside refutes.
 
-use uop::{Bounds, Graph, Id, Order};
+use uop::{Bounds, Graph, Id, Interval, Op, Order};
 
+use super::affine::Affine;
 use super::{buffer_name, corners, describe, index_of, open_at, value_at};
 use crate::error::{LowerError, LowerErrorKind};
 
@@ -33,6 +35,7 @@ pub fn missing(
     graph: &Graph,
     bounds: &mut Bounds,
     order: &Order,
+    forms: &[Option<Affine>],
     access: Id,
 ) -> Result<Vec<Missing>, LowerError> {
     let gate = graph[access].gate();
@@ -51,7 +54,16 @@ pub fn missing(
             if within.is_empty() {
                 continue;
             }
-            let (below, above) = (within.lo < 0, within.hi >= least);
+            let form = |n: Id| forms[n.index()].as_ref();
+            let proved = |form: Option<Affine>, bounds: &mut Bounds| {
+                form.is_some_and(|form| is_never_negative(graph, bounds, forms, form))
+            };
+            let below = within.lo < 0 && !proved(form(i).cloned(), bounds);
+            let above = within.hi >= least && {
+                let gap = form(length).zip(form(i)).and_then(|(length, i)| length.plus(i, -1));
+                let last = gap.and_then(|gap| gap.plus(&Affine::constant(1), -1));
+                !proved(last, bounds)
+            };
             if below || above {
                 refute(graph, bounds, order, access, (axis, length, i))?;
                 missing.push(Missing { address, axis, below, above });
@@ -59,6 +71,31 @@ pub fn missing(
         }
     }
     Ok(missing)
+}
+
+/// Whether `form` is 0 or more at every instance: each of its ranges at the end where it is least, the
+/// innermost first, and everything else by its value bounds.
+fn is_never_negative(
+    graph: &Graph,
+    bounds: &mut Bounds,
+    forms: &[Option<Affine>],
+    form: Affine,
+) -> bool {
+    let mut form = form;
+    // A bound is older than its range.
+    while let Some(&(r, c)) = form.terms.iter().rev().find(|&&(n, _)| graph[n].op == Op::Range) {
+        form.terms.retain(|&(atom, _)| atom != r);
+        if c < 0 {
+            let last = forms[graph[r].src[0].index()].as_ref();
+            let last = last.and_then(|bound| bound.plus(&Affine::constant(1), -1));
+            match last.and_then(|last| form.plus(&last, c)) {
+                Some(least) => form = least,
+                None => return false,
+            }
+        }
+    }
+    let terms = form.terms.iter().map(|&(n, c)| bounds.get(graph, n).times(Interval::exactly(c)));
+    terms.fold(Interval::exactly(form.constant), Interval::plus).lo >= 0
 }
 
 /// Looks for a corner at which the gate of `access` is true and the index `i` outside.

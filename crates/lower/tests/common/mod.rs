@@ -4,7 +4,7 @@
 
 use interp::{Data, Options, OutOfBounds, alu};
 use lower::program::{Expr, Launch, LaunchIndex, Stmt, Storage, Value};
-use lower::{Caps, GridLimits, LowerError, Program, lower_observed};
+use lower::{Caps, GridLimits, LowerError, Program, Size, lower_observed};
 use slotmap::SecondaryMap;
 use uop::{AtomicOp, Const, DType, KernelGraph, Op};
 
@@ -39,11 +39,12 @@ pub fn lower(kernel: &KernelGraph, caps: &Caps) -> Result<Program, LowerError> {
 pub fn oracle(
     kernel: &KernelGraph,
     inputs: &[Data],
+    variables: &[(&str, i64)],
     seed: u64,
     out_of_bounds: OutOfBounds,
 ) -> Result<Vec<Data>, interp::Error> {
     let mut params = inputs.to_vec();
-    let options = Options { seed, out_of_bounds, ..Options::default() };
+    let options = Options { variables, seed, out_of_bounds, ..Options::default() };
     interp::run(&kernel.graph, kernel.sink, &mut params, &options)?;
     Ok(params)
 }
@@ -52,7 +53,13 @@ pub fn oracle(
 /// every bit with the oracle. Returns the result.
 #[track_caller]
 pub fn check(kernel: &KernelGraph, inputs: &[Data]) -> Vec<Data> {
-    let guarded = |seed| match oracle(kernel, inputs, seed, OutOfBounds::Guard) {
+    check_with(kernel, inputs, &[])
+}
+
+/// [`check`], with these values of the kernel's variables.
+#[track_caller]
+pub fn check_with(kernel: &KernelGraph, inputs: &[Data], variables: &[(&str, i64)]) -> Vec<Data> {
+    let guarded = |seed| match oracle(kernel, inputs, variables, seed, OutOfBounds::Guard) {
         Ok(params) => params,
         Err(error) => panic!("{kernel}\nthe oracle refuses this: {error}"),
     };
@@ -64,7 +71,7 @@ pub fn check(kernel: &KernelGraph, inputs: &[Data]) -> Vec<Data> {
             Err(error) => panic!("{kernel}\nlowering refuses this: {error}"),
         };
         for seed in 0..2 {
-            let got = run(&program, inputs, seed);
+            let got = run(&program, inputs, variables, seed);
             assert_agree(kernel, &program.to_string(), &want, &got);
         }
     }
@@ -88,12 +95,18 @@ pub fn assert_agree(kernel: &KernelGraph, what: &str, want: &[Data], got: &[Data
 /// If the program breaks an invariant: an address outside its buffer, a register read before it
 /// is written, an operation marked exact that is not.
 #[track_caller]
-pub fn run(program: &Program, inputs: &[Data], seed: u64) -> Vec<Data> {
+pub fn run(program: &Program, inputs: &[Data], variables: &[(&str, i64)], seed: u64) -> Vec<Data> {
+    let value = |name: &str| variables.iter().find(|(known, _)| *known == name);
+    let variables: Vec<i64> =
+        program.variables.iter().map(|v| value(&v.name).expect("it has a value").1).collect();
+    let size = |size: &Size| size.eval(&variables).expect("every variable has a value");
     let mut random = Random(seed);
     let mut params = inputs.to_vec();
     let mut instances: Vec<[u64; 6]> = Vec::new();
-    match program.launch {
-        Launch::Grid { grid: [gx, gy, gz], block: [bx, by, bz] } => {
+    match &program.launch {
+        Launch::Grid { grid, block: [bx, by, bz] } => {
+            let [gx, gy, gz] = grid.each_ref().map(size);
+            let [bx, by, bz] = [*bx, *by, *bz];
             let points = gx * gy * gz * u64::from(bx) * u64::from(by) * u64::from(bz);
             for mut rest in 0..points {
                 let lengths = [bx.into(), by.into(), bz.into(), gx, gy, gz];
@@ -105,6 +118,7 @@ pub fn run(program: &Program, inputs: &[Data], seed: u64) -> Vec<Data> {
             }
         }
         Launch::Range { extent } => {
+            let extent = size(extent);
             let mut begin = 0;
             while begin < extent {
                 let end = begin + 1 + random.below(extent - begin);
@@ -122,7 +136,8 @@ pub fn run(program: &Program, inputs: &[Data], seed: u64) -> Vec<Data> {
     for instance in instances {
         let registers = program.registers.iter().map(|r| vec![None; r.len as usize]).collect();
         let values = SecondaryMap::new();
-        Machine { program, params: &mut params, registers, values, instance }.block(&program.body);
+        let (params, variables) = (&mut params, &variables);
+        Machine { program, params, variables, registers, values, instance }.block(&program.body);
     }
     params
 }
@@ -138,6 +153,7 @@ fn uses_begin(program: &Program) -> bool {
 struct Machine<'a> {
     program: &'a Program,
     params: &'a mut [Data],
+    variables: &'a [i64],
     registers: Vec<Vec<Option<Const>>>,
     values: SecondaryMap<Value, Const>,
     /// Items x, y, z and blocks x, y, z; or begin and end.
@@ -187,6 +203,9 @@ impl Machine<'_> {
                     LaunchIndex::Block(dim) => 3 + usize::from(dim),
                     LaunchIndex::Begin => 0,
                     LaunchIndex::End => 1,
+                    LaunchIndex::Variable(number) => {
+                        return Const::Int(self.variables[number].into());
+                    }
                 };
                 Const::Int(self.instance[i].into())
             }

@@ -66,6 +66,6 @@ pub(crate) fn compile(device: &Device, kernel: &KernelGraph) -> Compiled {
 #[track_caller]
 pub(crate) fn launch(kernel: &Compiled, buffers: &mut [Buffer<'_>], threads: usize) -> Launched {
     let threads = Some(threads);
-    let launched = kernel.launch(buffers, &LaunchOptions { threads });
+    let launched = kernel.launch(buffers, &LaunchOptions { threads, variables: &[] });
     launched.unwrap_or_else(|error| panic!("{error}"))
 }

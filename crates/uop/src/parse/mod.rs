@@ -15,7 +15,9 @@ use smallvec::SmallVec;
 use self::lex::{Cursor, Fault, Kind, Token, constant, either, integer, is_integer, named, shown};
 use crate::custom::Custom;
 use crate::dtype::{Const, DType};
-use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special};
+use crate::graph::{
+    Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special, Variable,
+};
 use crate::op::{Op, ResultType};
 use crate::print::{VERSION, rename};
 
@@ -365,8 +367,8 @@ impl<'a> Parser<'a> {
                 c.expect(",")?;
                 self.operand(c, &mut src)?;
             }
-            // A CONST has none, and those of a CUSTOM stand behind the operation.
-            Op::Const | Op::Custom => {}
+            // These have none, and those of a CUSTOM stand behind the operation.
+            Op::Const | Op::Variable | Op::Custom => {}
             _ if c.is_end() => {}
             _ => self.operands(c, &mut src)?,
         }
@@ -375,6 +377,12 @@ impl<'a> Parser<'a> {
                 c.expect("slot")?;
                 let (slot, mutable) = (c.number()?, c.eat("mut"));
                 Arg::Param(Box::new(Param { slot, mutable, name: c.quoted()? }))
+            }
+            Op::Variable => {
+                let lo = bound(c)?;
+                c.expect("to")?;
+                let hi = bound(c)?;
+                Arg::Variable(Box::new(Variable { lo, hi, name: c.quoted()? }))
             }
             Op::Buffer => {
                 c.expect("number")?;
@@ -522,6 +530,15 @@ impl<'a> Parser<'a> {
                 return Ok(access);
             }
         }
+    }
+}
+
+/// A bound of a VARIABLE.
+fn bound(c: &mut Cursor<'_>) -> Result<i64, Fault> {
+    let word = c.any_word("an integer")?;
+    match constant(word.raw, DType::I64).map(Const::as_int) {
+        Ok(value) => Ok(value.and_then(|value| value.try_into().ok()).unwrap_or_default()),
+        Err(message) => word.fail(message),
     }
 }
 

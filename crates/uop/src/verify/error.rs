@@ -51,6 +51,8 @@ pub enum VerifyErrorKind {
     BadName,
     /// The value of a CONST is not one of its dtype.
     BadConst,
+    /// A VARIABLE has no value.
+    EmptyVariable,
     /// The elements of a buffer have no size.
     NotStorable,
     /// A SPECIAL has a dimension that no grid has.
@@ -82,7 +84,7 @@ pub enum VerifyErrorKind {
 
     /// A shape has too many axes.
     TooManyAxes,
-    /// The length of an axis is not a constant.
+    /// The length of an axis is neither a constant nor an expression of VARIABLEs.
     UnknownLength,
     /// The length of an axis is below 0.
     NegativeLength,

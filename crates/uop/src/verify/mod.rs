@@ -23,8 +23,9 @@
 //!    - `Arity`: there are as many sources as the op table says and, for a CUSTOM, as its contract
 //!      says and a gate.
 //!    - `WrongArg`: the arg is of the kind that the op takes.
-//!    - `BadName`: the names of a SINK and of a PARAM are identifiers.
+//!    - `BadName`: the names of a SINK, a PARAM and a VARIABLE are identifiers.
 //!    - `BadConst`: the value of a CONST is one of its dtype.
+//!    - `EmptyVariable`: the bounds of a VARIABLE leave a value.
 //!    - `NotStorable`: the dtype of a PARAM or BUFFER has a size.
 //!    - `BadDimension`: the dimension of a SPECIAL is 0, 1 or 2.
 //!    - `UnknownCustom`: the operation of a CUSTOM exists for its dtype.
@@ -49,18 +50,21 @@
 //!      OR; numbers and `bool` for CMPEQ and CMPNE.
 //! 4. Shapes and memory, of each node.
 //!    - `TooManyAxes`: a shape has at most [`MAX_AXES`] axes.
-//!    - `UnknownLength`, `NegativeLength`: the length of an axis is a constant, 0 or more.
-//!    - `TooLarge`: the product of the lengths, zeros left out, fits an i64 in bytes.
-//!    - `Reshape`: RESHAPE keeps the number of elements.
+//!    - `UnknownLength`, `NegativeLength`: the length of an axis is 0 or more, and a *size*: a
+//!      constant or, but for a BUFFER, made of constants and VARIABLEs by NEG, ADD, SUB, MUL, MAX
+//!      and MIN.
+//!    - `TooLarge`: the product of the greatest lengths, zeros left out, fits an i64 in bytes.
+//!    - `Reshape`: RESHAPE keeps the number of elements: the constant factors of the lengths have
+//!      one product, and the other factors are the same nodes.
 //!    - `Axes`: INDEX has as many indices as there are axes.
-//!    - `UnknownBound`: the bound of a GLOBAL or LOCAL range and the extent of a SPECIAL are
-//!      constants.
+//!    - `UnknownBound`: the bound of a LOCAL range is a constant, that of a GLOBAL one a size; so
+//!      are the extents of the SPECIALs that they become.
 //!    - `ReadOnly`: nothing writes to a read-only PARAM.
 //!    - `PrivateAtomic`: no atomic works on a BUFFER.
 //! 5. The graph as a whole.
 //!    - `AxisReused`: no two RANGEs have one axis number.
 //!    - `SlotReused`, `SlotMissing`, `NameReused`: the slots of the PARAMs are 0, 1, 2, … and their
-//!      names differ. Only in graphs as built is none missing.
+//!      names differ, also from those of the VARIABLEs. Only in graphs as built is none missing.
 //!    - `BufferReused`, `CustomReused`: no two BUFFERs, and no two CUSTOMs, have one number.
 //!    - `Extents`: the SPECIALs of one dimension have one extent.
 //! 6. Ranges; only if nothing broke `NotSink`, `Arity`, `WrongArg` or `WrongOperand`.
@@ -100,6 +104,7 @@ use std::fmt;
 use indexmap::IndexSet;
 use smallvec::SmallVec;
 
+use crate::bounds::Bounds;
 use crate::custom::{CustomArg, Effect};
 use crate::dtype::DType;
 use crate::graph::{Arg, AxisType, Graph, Id, Node, Sources, Special};
@@ -140,7 +145,8 @@ pub enum Phase {
 pub fn verify(graph: &Graph, sink: Id, phase: Phase) -> Result<(), VerifyErrors> {
     let nodes = &graph.reachable(sink);
     let facts = vec![Fact::default(); sink.index() + 1];
-    let mut verifier = Verifier { graph, sink, phase, nodes, facts, errors: Vec::new() };
+    let bounds = Bounds::new();
+    let mut verifier = Verifier { graph, sink, phase, nodes, facts, bounds, errors: Vec::new() };
     verifier.check();
     let mut errors = verifier.errors;
     if errors.is_empty() {
@@ -218,8 +224,10 @@ struct Fact {
     view: Option<Id>,
     /// The INDEX under an address.
     index: Option<Id>,
-    /// The number of elements of a PARAM, BUFFER or RESHAPE, if its shape is legal.
-    elements: Option<i128>,
+    /// Whether it is a PARAM, BUFFER or RESHAPE with a legal shape.
+    shaped: bool,
+    /// Whether a launch knows it: an `index` of constants and VARIABLEs.
+    is_size: bool,
 }
 
 struct Verifier<'g> {
@@ -229,6 +237,7 @@ struct Verifier<'g> {
     /// What the sink depends on, ascending.
     nodes: &'g [Id],
     facts: Vec<Fact>,
+    bounds: Bounds,
     errors: Vec<VerifyError>,
 }
 
@@ -289,10 +298,17 @@ impl Verifier<'_> {
             Op::After => fact = Fact { operand: fact.operand, ..first },
             _ => {}
         }
-        fact.elements = None;
+        fact.shaped = false;
+        fact.is_size = match node.op {
+            Op::Const | Op::Variable => true,
+            Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min | Op::Cast => {
+                node.src.iter().all(|&s| self.fact(s).is_size)
+            }
+            _ => false,
+        } && node.dtype.is_index();
         if self.operands(n, node) && self.dtypes(n, node) {
             if matches!(node.op, Op::Param | Op::Buffer | Op::Reshape) {
-                fact.elements = self.shape(n, node);
+                fact.shaped = self.shape(n, node).is_some();
             }
             self.memory(n, node);
         }
@@ -305,6 +321,7 @@ impl Verifier<'_> {
         let name = match &node.arg {
             Arg::Sink(name) => Some(name),
             Arg::Param(param) => Some(&param.name),
+            Arg::Variable(variable) => Some(&variable.name),
             _ => None,
         };
         if let Some(name) = name.filter(|name| !is_identifier(name)) {
@@ -316,6 +333,11 @@ impl Verifier<'_> {
         match &node.arg {
             Arg::Const(value) if !value.fits(dtype) => {
                 self.error(n, Kind::BadConst, format!("{value} is not a value of {dtype}"));
+            }
+            Arg::Variable(variable) if variable.lo > variable.hi => {
+                let (lo, hi) = (variable.lo, variable.hi);
+                let message = format!("a variable from {lo} to {hi} has no value; swap the bounds");
+                self.error(n, Kind::EmptyVariable, message);
             }
             Arg::Special(Special::Block(dimension) | Special::Item(dimension))
                 if *dimension > 2 =>
@@ -451,8 +473,8 @@ impl Verifier<'_> {
         self.errors.len() == before
     }
 
-    /// The number of elements of a PARAM, BUFFER or RESHAPE, if its shape is legal.
-    fn shape(&mut self, n: Id, node: &Node) -> Option<i128> {
+    /// Checks the shape of a PARAM, BUFFER or RESHAPE; `None` if there are errors.
+    fn shape(&mut self, n: Id, node: &Node) -> Option<()> {
         let (op, dtype) = (node.op, node.dtype);
         let lengths = self.graph.shape(n)?;
         if lengths.len() > MAX_AXES {
@@ -461,57 +483,84 @@ impl Verifier<'_> {
             return None;
         }
         let before = self.errors.len();
+        // Without the zeros, so that the strides of an empty buffer fit as well.
+        let mut bytes = Some(dtype.size()? as i128);
         for (axis, &id) in lengths.iter().enumerate() {
-            match self.graph.as_int(id) {
-                None => {
-                    let message = format!(
-                        "the length of axis {axis} is {id}, expected a constant; \
-                         symbolic lengths are not supported yet"
-                    );
-                    self.error(n, Kind::UnknownLength, message);
-                }
-                Some(length) if length < 0 => {
-                    let message =
-                        format!("the length of axis {axis} is {length}, expected 0 or more");
-                    self.error(n, Kind::NegativeLength, message);
-                }
-                Some(_) => {}
+            let constant = self.graph.as_int(id).is_some();
+            if !constant && (op == Op::Buffer || !self.fact(id).is_size) {
+                let or = if op == Op::Buffer { "" } else { " or an expression of variables" };
+                let message = format!("the length of axis {axis} is {id}, expected a constant{or}");
+                self.error(n, Kind::UnknownLength, message);
+                continue;
             }
+            let length = self.bounds.get(self.graph, id);
+            if length.lo < 0 {
+                let found =
+                    if constant { length.lo.to_string() } else { format!("{id}, {length}") };
+                let message = format!("the length of axis {axis} is {found}, expected 0 or more");
+                self.error(n, Kind::NegativeLength, message);
+            }
+            bytes = bytes.and_then(|product| product.checked_mul(length.hi.max(1)));
         }
         if self.errors.len() > before {
             return None;
         }
-        let shape = self.lengths(n);
-        // Without the zeros, so that the strides of an empty buffer fit as well.
-        let bytes = shape
-            .iter()
-            .filter(|&&length| length > 0)
-            .try_fold(dtype.size()? as i128, |product, &length| product.checked_mul(length));
         if bytes.is_none_or(|bytes| bytes > i128::from(i64::MAX)) {
-            let message = format!("{shape:?} of {dtype} is more than {} bytes", i64::MAX);
+            let shape = self.lengths(n);
+            let message = format!("{shape} of {dtype} is more than {} bytes", i64::MAX);
             self.error(n, Kind::TooLarge, message);
             return None;
         }
-        let elements = shape.iter().product();
         if op == Op::Reshape
-            && let Some(view) = self.fact(node.src[0]).view
-            && let Some(before) = self.fact(view).elements
+            && let Some(view) = self.fact(node.src[0]).view.filter(|&v| self.fact(v).shaped)
+            && let (before, elements) = (self.elements(view), self.elements(n))
             && before != elements
         {
-            let from = self.lengths(view);
+            let counted = |(count, others): &(i128, Vec<Id>)| {
+                let others: String = others.iter().map(|id| format!(" * {id}")).collect();
+                format!("{count}{others} elements")
+            };
             let message = format!(
-                "reshape of {from:?} ({before} elements) to {shape:?} ({elements} elements), \
-                 expected as many"
+                "reshape of {} ({}) to {} ({}), expected as many",
+                self.lengths(view),
+                counted(&before),
+                self.lengths(n),
+                counted(&elements),
             );
             self.error(n, Kind::Reshape, message);
         }
-        Some(elements)
+        Some(())
     }
 
-    /// The lengths of a PARAM, BUFFER or RESHAPE, all constants.
-    fn lengths(&self, n: Id) -> Vec<i128> {
-        let lengths = self.graph.shape(n).into_iter().flatten();
-        lengths.filter_map(|&length| self.graph.as_int(length)).collect()
+    /// The number of elements of a shape without errors: a constant, and the other factors in
+    /// ascending order.
+    fn elements(&self, n: Id) -> (i128, Vec<Id>) {
+        let (mut count, mut others) = (1i128, Vec::new());
+        let mut todo = self.graph.shape(n).unwrap_or_default().to_vec();
+        while let Some(factor) = todo.pop() {
+            match (self.graph.as_int(factor), self.graph[factor].op) {
+                (Some(0), _) => return (0, Vec::new()),
+                // The product of the lengths fits, so what does not is no such product.
+                (Some(value), _) => count = count.saturating_mul(value),
+                (None, Op::Mul) => todo.extend_from_slice(&self.graph[factor].src),
+                _ => others.push(factor),
+            }
+            if others.len() > MAX_AXES {
+                break;
+            }
+        }
+        others.sort_unstable();
+        (count, others)
+    }
+
+    /// The lengths of a shape, for messages.
+    fn lengths(&self, n: Id) -> String {
+        let lengths =
+            self.graph.shape(n).into_iter().flatten().map(|&id| match self.graph.as_int(id) {
+                Some(length) => length.to_string(),
+                None => id.to_string(),
+            });
+        format!("[{}]", lengths.collect::<Vec<String>>().join(", "))
     }
 
     /// Addresses, bounds of the grid, and what may be written.
@@ -531,19 +580,21 @@ impl Verifier<'_> {
             }
         }
         let bound = match node.arg {
-            Arg::Range(axis) if matches!(axis.kind, AxisType::Global | AxisType::Local) => {
-                Some(format!("bound of axis {} ({})", axis.number, axis.kind))
+            Arg::Range(axis) if matches!(axis.kind, AxisType::Global | AxisType::Local) => Some((
+                axis.kind == AxisType::Local,
+                format!("bound of axis {} ({})", axis.number, axis.kind),
+            )),
+            Arg::Special(special) => {
+                Some((matches!(special, Special::Item(_)), "extent of special".to_string()))
             }
-            Arg::Special(_) => Some("extent of special".to_string()),
             _ => None,
         };
-        if let Some(bound) = bound
+        if let Some((constant, bound)) = bound
             && self.graph.as_int(node.src[0]).is_none()
+            && (constant || !self.fact(node.src[0]).is_size)
         {
-            let message = format!(
-                "the {bound} is {}, expected a constant; symbolic ones are not supported yet",
-                node.src[0]
-            );
+            let or = if constant { "" } else { " or an expression of variables" };
+            let message = format!("the {bound} is {}, expected a constant{or}", node.src[0]);
             self.error(n, Kind::UnknownBound, message);
         }
         if !node.is_effect() {
@@ -575,7 +626,7 @@ impl Verifier<'_> {
 
     /// What is unique in a graph.
     fn whole(&mut self) {
-        let graph = self.graph;
+        let (graph, lowered) = (self.graph, self.phase == Phase::Lowered);
         let mut first: HashMap<String, Id> = HashMap::new();
         let mut slots: Vec<(u32, Id)> = Vec::new();
         for &n in self.nodes {
@@ -600,6 +651,11 @@ impl Verifier<'_> {
                     let name = format!("the name {:?}", param.name);
                     let noun = "that of param ";
                     unique(Kind::NameReused, name, noun, "; give each param its own name");
+                }
+                // Lowered, it may be there in two widths.
+                Arg::Variable(variable) if !lowered => {
+                    let name = format!("the name {:?}", variable.name);
+                    unique(Kind::NameReused, name, "that of ", "; give each variable its own name");
                 }
                 Arg::Buffer(number) => {
                     let advice = ", with another shape or dtype; give each buffer its own number";
@@ -981,6 +1037,7 @@ fn operands_of(op: Op) -> &'static str {
 fn arg_of(op: Op) -> &'static str {
     match op {
         Op::Param => "a param",
+        Op::Variable => "a variable",
         Op::Buffer => "the number of a buffer",
         Op::Const => "a constant",
         Op::Range => "an axis",
@@ -997,6 +1054,7 @@ fn arg_name(arg: &Arg) -> &'static str {
         Arg::None => "nothing",
         Arg::Const(_) => "a constant",
         Arg::Param(_) => "a param",
+        Arg::Variable(_) => "a variable",
         Arg::Buffer(_) => "the number of a buffer",
         Arg::Range(_) => "an axis",
         Arg::Special(_) => "a hardware index",

@@ -19,7 +19,8 @@ use super::{Failure, npy, print, shown};
                   --arg starts as zeros; a read-only one without --arg is an error.\n\n\
                   Examples:\n  \
                   uopc run k.uop --arg x=x.npy --arg y=y.npy --out y=sum.npy\n  \
-                  uopc run k.uop --arg x=x.npy --threads 2 --time"
+                  uopc run k.uop --arg x=x.npy --threads 2 --time\n  \
+                  uopc run k.uop --arg x=x.npy --var n=1000 --out y=y.npy"
 )]
 pub(crate) struct Run {
     /// The kernel; - is standard input
@@ -30,6 +31,9 @@ pub(crate) struct Run {
     /// Where to write a mutable parameter after the run
     #[arg(long = "out", value_name = "NAME=OUT.npy", value_parser = assignment)]
     outs: Vec<(String, PathBuf)>,
+    /// The value of a variable of the kernel
+    #[arg(long = "var", value_name = "NAME=INT", value_parser = variable)]
+    variables: Vec<(String, i64)>,
     #[arg(long, help = devices(), default_value = "cpu", value_parser = Device::from_name)]
     device: Device,
     /// The number of threads; by default one for each core
@@ -53,6 +57,12 @@ fn assignment(text: &str) -> Result<(String, PathBuf), String> {
         }
         _ => Err("expected NAME=FILE".into()),
     }
+}
+
+fn variable(text: &str) -> Result<(String, i64), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=INT")?;
+    let value = value.parse().map_err(|_| format!("expected an integer, found `{value}`"))?;
+    Ok((name.into(), value))
 }
 
 fn threads(text: &str) -> Result<usize, String> {
@@ -82,20 +92,26 @@ impl Run {
                 "device {device} runs nothing; there is nothing to write for --out"
             )));
         }
+        let variables: Vec<(&str, i64)> =
+            self.variables.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let shapes = compiled.shapes(&variables).map_err(|error| {
+            let messages: Vec<String> = error.errors.iter().map(in_options).collect();
+            Failure::several(messages.into_iter())
+        })?;
         let mut arrays = if compiled.runs() {
-            self.inputs(&source, params)?
+            self.inputs(&source, params, &shapes)?
         } else {
-            self.check_inputs(&source, params)?;
+            self.check_inputs(&source, params, &shapes)?;
             Vec::new()
         };
         let outputs = self.outputs(&source, params)?;
 
         let mut buffers: Vec<Buffer<'_>> = if compiled.runs() {
-            arrays.iter_mut().zip(params).map(buffer).collect()
+            arrays.iter_mut().zip(&shapes).map(buffer).collect()
         } else {
-            params.iter().map(absent).collect::<Result<_, Failure>>()?
+            params.iter().zip(&shapes).map(absent).collect::<Result<_, Failure>>()?
         };
-        let options = LaunchOptions { threads: self.threads };
+        let options = LaunchOptions { threads: self.threads, variables: &variables };
         let launched = compiled.launch(&mut buffers, &options).map_err(|error| {
             match error.errors.as_slice() {
                 [LaunchErrorKind::Interp { error, .. }] => {
@@ -109,7 +125,7 @@ impl Run {
         })?;
         drop(buffers);
         for (slot, output) in outputs {
-            npy::write(output, &arrays[slot], &params[slot].shape)?;
+            npy::write(output, &arrays[slot], &shapes[slot])?;
         }
         if self.time {
             print(&format!(
@@ -122,13 +138,20 @@ impl Run {
     }
 
     /// The arrays to start from, by slot. What is not given is zeros, if it is mutable.
-    fn inputs(&self, source: &Source, params: &[ProgramParam]) -> Result<Vec<Data>, Failure> {
+    fn inputs(
+        &self,
+        source: &Source,
+        params: &[ProgramParam],
+        shapes: &[Vec<u64>],
+    ) -> Result<Vec<Data>, Failure> {
         let paths = by_slot("--arg", &self.args, source, params)?;
         let mut arrays = Vec::with_capacity(params.len());
-        for (slot, param) in params.iter().enumerate() {
-            let mut data = zeros(param)?;
+        for (slot, (param, shape)) in params.iter().zip(shapes).enumerate() {
+            let len = elements(param, shape)?;
+            let data = Data::zeros(param.dtype, len);
+            let mut data = data.ok_or_else(|| too_large(param, len as u64))?;
             if let Some(path) = paths.get(&slot) {
-                npy::read(path, &mut data, &param.shape)?;
+                npy::read(path, &mut data, shape)?;
             } else if !param.mutable {
                 let name = &param.name;
                 return Err(Failure::new(format!(
@@ -144,12 +167,16 @@ impl Run {
     }
 
     /// Checks the arrays that are given for a kernel that does not run.
-    fn check_inputs(&self, source: &Source, params: &[ProgramParam]) -> Result<(), Failure> {
+    fn check_inputs(
+        &self,
+        source: &Source,
+        params: &[ProgramParam],
+        shapes: &[Vec<u64>],
+    ) -> Result<(), Failure> {
         let paths = by_slot("--arg", &self.args, source, params)?;
-        paths.iter().try_for_each(|(&slot, path)| {
-            let ProgramParam { dtype, shape, .. } = &params[slot];
-            npy::check(path, *dtype, shape)
-        })
+        paths
+            .iter()
+            .try_for_each(|(&slot, path)| npy::check(path, params[slot].dtype, &shapes[slot]))
     }
 
     /// The files to write, by slot; none is touched yet.
@@ -216,20 +243,31 @@ fn run_line(launched: &Launched) -> String {
 fn count_line(launched: &Launched) -> String {
     match launched.cost {
         Some(cost) => format!(
-            "counted {} bytes in parameters, {} operations (f32 arithmetic, additions of atomics)",
+            "counted {} bytes in parameters, {} operations (float arithmetic, additions of atomics)",
             cost.bytes, cost.operations
         ),
         None => "counted nothing: it depends on data, or is too much to count".into(),
     }
 }
 
-fn zeros(param: &ProgramParam) -> Result<Data, Failure> {
-    let len = usize::try_from(param.len()).ok();
-    len.and_then(|len| Data::zeros(param.dtype, len)).ok_or_else(|| too_large(param))
+/// What is wrong with a variable, in terms of the options.
+fn in_options(error: &LaunchErrorKind) -> String {
+    match error {
+        LaunchErrorKind::MissingVariable { name, lo, hi } => {
+            format!("variable `{name}` has no value; give --var {name}=INT, from {lo} to {hi}")
+        }
+        error => format!("--var: {error}"),
+    }
 }
 
-fn too_large(param: &ProgramParam) -> Failure {
-    let (name, len) = (&param.name, param.len());
+/// The number of elements of a parameter.
+fn elements(param: &ProgramParam, shape: &[u64]) -> Result<usize, Failure> {
+    let len = shape.iter().product();
+    usize::try_from(len).map_err(|_| too_large(param, len))
+}
+
+fn too_large(param: &ProgramParam, len: u64) -> Failure {
+    let name = &param.name;
     Failure::new(format!("parameter `{name}` has {len} elements, too many for this machine"))
 }
 
@@ -240,17 +278,17 @@ fn touch(data: &mut Data) {
     data.bytes_mut().iter_mut().step_by(4096).for_each(|x| *std::hint::black_box(x) = 0);
 }
 
-fn buffer<'a>((data, param): (&'a mut Data, &ProgramParam)) -> Buffer<'a> {
-    Buffer::from(data).with_shape(&shape(param))
+fn buffer<'a>((data, shape): (&'a mut Data, &Vec<u64>)) -> Buffer<'a> {
+    Buffer::from(data).with_shape(&lengths(shape))
 }
 
 /// For a device that runs nothing.
-fn absent(param: &ProgramParam) -> Result<Buffer<'static>, Failure> {
-    let len = usize::try_from(param.len()).map_err(|_| too_large(param))?;
-    Ok(Buffer::absent(param.dtype, len, param.mutable).with_shape(&shape(param)))
+fn absent((param, shape): (&ProgramParam, &Vec<u64>)) -> Result<Buffer<'static>, Failure> {
+    let len = elements(param, shape)?;
+    Ok(Buffer::absent(param.dtype, len, param.mutable).with_shape(&lengths(shape)))
 }
 
-/// The shape of a parameter whose number of elements is a usize.
-fn shape(param: &ProgramParam) -> Vec<usize> {
-    param.shape.iter().map(|&n| n as usize).collect()
+/// A shape whose number of elements is a usize.
+fn lengths(shape: &[u64]) -> Vec<usize> {
+    shape.iter().map(|&n| n as usize).collect()
 }
