@@ -1,3 +1,5 @@
+use std::ops::{Range, RangeInclusive};
+
 use thiserror::Error;
 use uop::{AxisType, BuildErrors, DType, Kernel, KernelGraph, Val};
 
@@ -24,18 +26,98 @@ pub enum OutOfRange {
     Ignore,
 }
 
+/// The length of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Known now.
+    Fixed(i64),
+    /// Stated by each launch, from `lo` to `hi`, both included.
+    Between {
+        /// The least.
+        lo: i64,
+        /// The greatest.
+        hi: i64,
+    },
+}
+
+/// The lengths of the leading axes of arrays of tokens: `[n]`, or `[batch, sequence]`. A length that
+/// launches state is the variable `tokens`, or one of `tokens_0`, `tokens_1`, … where there are
+/// several axes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tokens(pub Vec<Length>);
+
+impl From<i64> for Tokens {
+    fn from(n: i64) -> Tokens {
+        Tokens(vec![Length::Fixed(n)])
+    }
+}
+
+impl<const N: usize> From<[i64; N]> for Tokens {
+    fn from(lengths: [i64; N]) -> Tokens {
+        Tokens(lengths.map(Length::Fixed).to_vec())
+    }
+}
+
+impl From<RangeInclusive<i64>> for Tokens {
+    /// One axis, whose length each launch states.
+    fn from(range: RangeInclusive<i64>) -> Tokens {
+        Tokens(vec![Length::Between { lo: *range.start(), hi: *range.end() }])
+    }
+}
+
+impl Tokens {
+    /// The lengths as values of `k`.
+    fn build<'k>(&self, k: &'k Kernel) -> Vec<Val<'k>> {
+        let name = |axis: usize| match self.0.len() {
+            1 => "tokens".to_string(),
+            _ => format!("tokens_{axis}"),
+        };
+        let length = |(axis, length): (usize, &Length)| match *length {
+            Length::Fixed(n) => k.int(n),
+            Length::Between { lo, hi } => k.variable(&name(axis), lo, hi),
+        };
+        self.0.iter().enumerate().map(length).collect()
+    }
+
+    /// Checks the lengths and returns the greatest.
+    fn check(&self) -> Result<Vec<i64>, KernelError> {
+        let mut greatest = Vec::with_capacity(self.0.len());
+        for &length in &self.0 {
+            let (lo, hi) = match length {
+                Length::Fixed(n) => (n, n),
+                Length::Between { lo, hi } => (lo, hi),
+            };
+            check_size("tokens", lo, 0)?;
+            check_size("the greatest number of tokens", hi, lo)?;
+            greatest.push(hi);
+        }
+        Ok(greatest)
+    }
+}
+
 /// The gradient of an embedding: an atomic scatter-add.
 ///
-/// `grad_weight[clip(idx[i]), j] += grad_emb[i, j]`, with `grad_weight` `f32[vocab, dim]` (mutable,
-/// zeroed by the caller), `grad_emb` `f32[tokens, dim]` and `idx` `i32[tokens]`.
+/// `grad_weight[clip(idx[i]), j] += grad_emb[i, j]`, with `grad_weight` `f32[rows, dim]` (mutable,
+/// zeroed by the caller; f64 if `grad` is), `grad_emb` `grad[tokens…, dim]` and `idx`
+/// `idx[tokens…]`; leading axes are flattened. `rows` is `vocab`, or what one shard owns of it.
+///
+/// With `shards`, the launch of shard k has `_device_num` = k and owns `local` = ceil(vocab / shards)
+/// rows from k · `local` on; all shards have arrays of `local` rows. A token of another shard adds
+/// nothing, so the shards together are the kernel without shards, whatever `out_of_range` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbeddingBwd {
     /// The number of tokens.
-    pub tokens: i64,
+    pub tokens: Tokens,
     /// The length of a row.
     pub dim: i64,
-    /// The number of rows.
+    /// The number of rows, over all shards.
     pub vocab: i64,
+    /// Over how many devices the rows are spread.
+    pub shards: i64,
+    /// The type of the tokens: a sized integer.
+    pub idx: DType,
+    /// The type of the gradients: f32, f16, bf16 or f64.
+    pub grad: DType,
     /// Where the columns of a block run.
     pub axes: Axes,
     /// What bad tokens do.
@@ -47,16 +129,20 @@ pub struct EmbeddingBwd {
     pub strict: bool,
 }
 
-/// The forward: `out[i, j] = weight[clip(idx[i]), j]`, with `weight` `f32[vocab, dim]`, `idx`
-/// `i32[tokens]` and `out` `f32[tokens, dim]` (mutable).
+/// The forward: `out[i, j] = weight[clip(idx[i]), j]`, with `weight` `dtype[vocab, dim]`, `idx`
+/// `idx[tokens…]` and `out` `dtype[tokens…, dim]` (mutable); leading axes are flattened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Embedding {
     /// The number of tokens.
-    pub tokens: i64,
+    pub tokens: Tokens,
     /// The length of a row.
     pub dim: i64,
     /// The number of rows.
     pub vocab: i64,
+    /// The type of the tokens: a sized integer.
+    pub idx: DType,
+    /// The type of the rows: any that is stored.
+    pub dtype: DType,
     /// Where the columns of a block run.
     pub axes: Axes,
     /// What bad tokens do.
@@ -101,18 +187,32 @@ pub enum KernelError {
         /// The lengths of its axes.
         shape: Vec<i64>,
     },
+    /// A type that the kernel does not take there.
+    #[error("{name} is {found}, expected {expected}")]
+    DType {
+        /// What has it.
+        name: &'static str,
+        /// The type given.
+        found: DType,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// The graph is refused.
     #[error(transparent)]
     Build(#[from] BuildErrors),
 }
 
 impl EmbeddingBwd {
-    /// With the defaults: LOCAL columns, clipped tokens, a padded last block.
-    pub fn new(tokens: i64, dim: i64, vocab: i64) -> EmbeddingBwd {
+    /// With the defaults: one shard, f32 gradients, i32 tokens, LOCAL columns, clipped tokens, a
+    /// padded last block.
+    pub fn new(tokens: impl Into<Tokens>, dim: i64, vocab: i64) -> EmbeddingBwd {
         EmbeddingBwd {
-            tokens,
+            tokens: tokens.into(),
             dim,
             vocab,
+            shards: 1,
+            idx: DType::I32,
+            grad: DType::F32,
             axes: Axes::default(),
             out_of_range: OutOfRange::default(),
             padding_idx: None,
@@ -120,70 +220,132 @@ impl EmbeddingBwd {
         }
     }
 
+    /// The type of the sums: f32, or f64 if the gradients are.
+    pub fn sum(&self) -> DType {
+        if self.grad == DType::F64 { DType::F64 } else { DType::F32 }
+    }
+
+    /// The rows of every shard's array, ceil(vocab / shards).
+    pub fn local_rows(&self) -> i64 {
+        let shards = self.shards.max(1);
+        self.vocab / shards + i64::from(self.vocab % shards > 0)
+    }
+
+    /// The rows of the vocabulary that `shard` owns: the first rows of its array, all of them but for
+    /// the last shards.
+    pub fn rows(&self, shard: i64) -> Range<i64> {
+        let from = shard.saturating_mul(self.local_rows()).clamp(0, self.vocab);
+        from..from.saturating_add(self.local_rows()).min(self.vocab)
+    }
+
     /// The kernel `embedding_bwd`, with the arguments grad_weight, grad_emb, idx.
     ///
     /// # Errors
     ///
-    /// A size or a padding row that makes no sense; with `strict`, a `dim` that is no multiple of
-    /// the block.
+    /// A size, a type or a padding row that makes no sense; with `strict`, a `dim` that is no
+    /// multiple of the block.
     pub fn build(&self) -> Result<KernelGraph, KernelError> {
-        check_sizes(self.tokens, self.dim, self.vocab, ["grad_emb", "grad_weight"])?;
-        let block = self.dim.min(MAX_BLOCK);
-        if self.strict && self.dim % block != 0 {
-            return Err(KernelError::Indivisible { dim: self.dim, block });
+        let (dim, vocab) = (self.dim, self.vocab);
+        check_dtype("grad", self.grad, DType::is_float, "f32, f16, bf16 or f64")?;
+        check_dtype("idx", self.idx, |dtype| dtype.int_range().is_some(), "a sized integer")?;
+        check_size("shards", self.shards, 1)?;
+        check_sizes(
+            &self.tokens,
+            dim,
+            vocab,
+            (self.idx, self.grad, self.sum()),
+            ["grad_emb", "grad_weight"],
+        )?;
+        // The last shard's rows are counted from here on.
+        check_bytes("grad_weight", self.sum(), &[self.local_rows(), self.shards, dim])?;
+        let block = dim.min(MAX_BLOCK);
+        if self.strict && dim % block != 0 {
+            return Err(KernelError::Indivisible { dim, block });
         }
-        if let Some(found) = self.padding_idx.filter(|row| !(0..self.vocab).contains(row)) {
-            return Err(KernelError::Padding { found, vocab: self.vocab });
+        if let Some(found) = self.padding_idx.filter(|row| !(0..vocab).contains(row)) {
+            return Err(KernelError::Padding { found, vocab });
         }
         let k = Kernel::new();
-        let grad_weight = k.param_mut("grad_weight", DType::F32, [self.vocab, self.dim]);
-        let grad_emb = k.param("grad_emb", DType::F32, [self.tokens, self.dim]);
-        let idx = k.param("idx", DType::I32, self.tokens);
+        let tokens = self.tokens.build(&k);
+        let local = self.local_rows();
+        let grad_weight = k.param_mut("grad_weight", self.sum(), [local, dim]);
+        let grad_emb = k.param("grad_emb", self.grad, &[&tokens[..], &[k.int(dim)]].concat()[..]);
+        let idx = k.param("idx", self.idx, &tokens[..]).flatten();
 
-        let i = k.range(self.tokens, AxisType::Global);
-        let columns = Columns::new(&k, self.dim, self.axes);
+        let i = k.range(idx.lengths()[0], AxisType::Global);
+        let columns = Columns::new(&k, dim, self.axes);
         let j = columns.j;
-        let (token, hit) = row(idx.at(i).load(), self.vocab, self.out_of_range);
-        let address = grad_weight.at([token, j]);
+        let (token, hit) = row(idx.at(i).load(), vocab, self.out_of_range);
         let padding = self.padding_idx.map(|padding| token.ne(padding));
+        let (row, hit) = if self.shards == 1 {
+            (token, hit)
+        } else {
+            let offset = k.variable("_device_num", 0, self.shards - 1) * local;
+            let mine = token.ge(offset) & token.lt(offset + local);
+            // A token below the offset is no row; one from vocab on may be in the last shard's array.
+            let above = self.out_of_range == OutOfRange::Ignore && local * self.shards > vocab;
+            let hit = if above { mine & token.lt(vocab) } else { mine };
+            ((token - offset).clip(0, local - 1), Some(hit))
+        };
+        let address = grad_weight.at([row, j]);
+        let value = rows(grad_emb).at([i, j]);
         let gate = both(both(hit, padding), columns.gate);
         let update = match gate {
-            Some(gate) => address.atomic_add_if(gate, grad_emb.at([i, j]).load_if(gate)),
-            None => address.atomic_add(grad_emb.at([i, j]).load()),
+            Some(gate) => address.atomic_add_if(gate, value.load_if(gate).cast(self.sum())),
+            None => address.atomic_add(value.load().cast(self.sum())),
         };
         Ok(update.end([i, columns.outer, columns.inner]).sink("embedding_bwd")?)
     }
 }
 
 impl Embedding {
-    /// With the defaults: LOCAL columns, clipped tokens.
-    pub fn new(tokens: i64, dim: i64, vocab: i64) -> Embedding {
-        Embedding { tokens, dim, vocab, axes: Axes::default(), out_of_range: OutOfRange::default() }
+    /// With the defaults: f32 rows, i32 tokens, LOCAL columns, clipped tokens.
+    pub fn new(tokens: impl Into<Tokens>, dim: i64, vocab: i64) -> Embedding {
+        Embedding {
+            tokens: tokens.into(),
+            dim,
+            vocab,
+            idx: DType::I32,
+            dtype: DType::F32,
+            axes: Axes::default(),
+            out_of_range: OutOfRange::default(),
+        }
     }
 
     /// The kernel `embedding`, with the arguments out, weight, idx.
     ///
     /// # Errors
     ///
-    /// A size that makes no sense.
+    /// A size or a type that makes no sense.
     pub fn build(&self) -> Result<KernelGraph, KernelError> {
-        check_sizes(self.tokens, self.dim, self.vocab, ["out", "weight"])?;
+        let (dim, vocab) = (self.dim, self.vocab);
+        check_dtype("dtype", self.dtype, |dtype| dtype.size().is_some(), "bool or a sized number")?;
+        check_dtype("idx", self.idx, |dtype| dtype.int_range().is_some(), "a sized integer")?;
+        check_sizes(
+            &self.tokens,
+            dim,
+            vocab,
+            (self.idx, self.dtype, self.dtype),
+            ["out", "weight"],
+        )?;
         let k = Kernel::new();
-        let out = k.param_mut("out", DType::F32, [self.tokens, self.dim]);
-        let weight = k.param("weight", DType::F32, [self.vocab, self.dim]);
-        let idx = k.param("idx", DType::I32, self.tokens);
+        let tokens = self.tokens.build(&k);
+        let out = k.param_mut("out", self.dtype, &[&tokens[..], &[k.int(dim)]].concat()[..]);
+        let weight = k.param("weight", self.dtype, [vocab, dim]);
+        let idx = k.param("idx", self.idx, &tokens[..]).flatten();
 
-        let i = k.range(self.tokens, AxisType::Global);
-        let columns = Columns::new(&k, self.dim, self.axes);
+        let i = k.range(idx.lengths()[0], AxisType::Global);
+        let columns = Columns::new(&k, dim, self.axes);
         let j = columns.j;
-        let (token, hit) = row(idx.at(i).load(), self.vocab, self.out_of_range);
+        let (token, hit) = row(idx.at(i).load(), vocab, self.out_of_range);
         let value = match both(hit, columns.gate) {
             Some(gate) => weight.at([token, j]).load_if(gate),
             None => weight.at([token, j]).load(),
         };
+        let address = rows(out).at([i, j]);
         let store = match columns.gate {
-            Some(gate) => out.at([i, j]).store_if(gate, value),
-            None => out.at([i, j]).store(value),
+            Some(gate) => address.store_if(gate, value),
+            None => address.store(value),
         };
         Ok(store.end([i, columns.outer, columns.inner]).sink("embedding")?)
     }
@@ -222,6 +384,18 @@ fn row<'k>(token: Val<'k>, vocab: i64, out_of_range: OutOfRange) -> (Val<'k>, Op
     }
 }
 
+/// An array `[tokens…, dim]` as `[n, dim]`.
+fn rows(array: Val<'_>) -> Val<'_> {
+    let lengths = array.lengths();
+    match lengths.as_slice() {
+        [first, rest @ .., dim] if !rest.is_empty() => {
+            let n = rest.iter().fold(*first, |n, &length| n * length);
+            array.reshape([n, *dim])
+        }
+        _ => array,
+    }
+}
+
 /// Both of two optional gates.
 fn both<'k>(a: Option<Val<'k>>, b: Option<Val<'k>>) -> Option<Val<'k>> {
     match (a, b) {
@@ -230,19 +404,31 @@ fn both<'k>(a: Option<Val<'k>>, b: Option<Val<'k>>) -> Option<Val<'k>> {
     }
 }
 
-/// Checks the sizes and those of the arrays `f32[tokens, dim]` and `f32[vocab, dim]`, called `names`.
+/// Checks the sizes, and those of the arrays `idx[tokens…]`, `rows[tokens…, dim]` and
+/// `table[vocab, dim]`, of which the last two are called `names`.
 fn check_sizes(
-    tokens: i64,
+    tokens: &Tokens,
     dim: i64,
     vocab: i64,
+    (idx, rows, table): (DType, DType, DType),
     names: [&'static str; 2],
 ) -> Result<(), KernelError> {
-    check_size("tokens", tokens, 0)?;
+    let mut lengths = tokens.check()?;
     check_size("dim", dim, 1)?;
     check_size("vocab", vocab, 1)?;
-    check_bytes(names[0], DType::F32, &[tokens, dim])?;
-    check_bytes(names[1], DType::F32, &[vocab, dim])?;
-    check_bytes("idx", DType::I32, &[tokens])
+    check_bytes("idx", idx, &lengths)?;
+    lengths.push(dim);
+    check_bytes(names[0], rows, &lengths)?;
+    check_bytes(names[1], table, &[vocab, dim])
+}
+
+fn check_dtype(
+    name: &'static str,
+    found: DType,
+    is_right: impl Fn(DType) -> bool,
+    expected: &'static str,
+) -> Result<(), KernelError> {
+    if is_right(found) { Ok(()) } else { Err(KernelError::DType { name, found, expected }) }
 }
 
 pub(crate) fn check_size(name: &'static str, found: i64, least: i64) -> Result<(), KernelError> {

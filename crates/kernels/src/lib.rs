@@ -9,6 +9,6 @@ mod embedding;
 mod library;
 mod zero;
 
-pub use embedding::{Axes, Embedding, EmbeddingBwd, KernelError, OutOfRange};
+pub use embedding::{Axes, Embedding, EmbeddingBwd, KernelError, Length, OutOfRange, Tokens};
 pub use library::{Entry, Kind, LIBRARY, Setting, Settings};
 pub use zero::zero;

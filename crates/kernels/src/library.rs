@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use uop::{DType, KernelGraph};
 
-use crate::embedding::{Axes, Embedding, EmbeddingBwd, KernelError, OutOfRange};
+use crate::embedding::{Axes, Embedding, EmbeddingBwd, KernelError, Length, OutOfRange, Tokens};
 use crate::zero::zero;
 
 /// A kernel of the library.
@@ -39,6 +39,8 @@ pub enum Kind {
     Number(&'static str),
     /// An integer that may be given; this stands for it in formulas.
     Optional(&'static str),
+    /// Lengths of axes, which must be given; this stands for one in formulas.
+    Lengths(&'static str),
     /// One of these words; the first if none is given.
     Choice(&'static [&'static str]),
     /// Given or not.
@@ -49,6 +51,7 @@ pub enum Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     numbers: BTreeMap<String, i64>,
+    lengths: BTreeMap<String, Vec<Length>>,
     choices: BTreeMap<String, String>,
     switches: Vec<String>,
 }
@@ -57,6 +60,11 @@ impl Settings {
     /// Sets a [`Kind::Number`] or a [`Kind::Optional`].
     pub fn set_number(&mut self, name: &str, value: i64) {
         self.numbers.insert(name.into(), value);
+    }
+
+    /// Sets a [`Kind::Lengths`].
+    pub fn set_lengths(&mut self, name: &str, lengths: Vec<Length>) {
+        self.lengths.insert(name.into(), lengths);
     }
 
     /// Sets a [`Kind::Choice`].
@@ -71,6 +79,15 @@ impl Settings {
 
     fn number(&self, name: &str) -> i64 {
         self.numbers.get(name).copied().unwrap_or(0)
+    }
+
+    fn tokens(&self) -> Tokens {
+        Tokens(self.lengths.get("tokens").cloned().unwrap_or_default())
+    }
+
+    /// The dtype that was chosen; `None` if none was, or the word is no dtype.
+    fn dtype(&self, name: &str) -> Option<DType> {
+        self.choices.get(name)?.parse().ok()
     }
 
     fn chose(&self, name: &str, value: &str) -> bool {
@@ -101,11 +118,21 @@ impl Entry {
     }
 }
 
-const TOKENS: Setting =
-    Setting { name: "tokens", about: "The number of tokens", kind: Kind::Number("N") };
+const TOKENS: Setting = Setting {
+    name: "tokens",
+    about: "The number of tokens; LO..HI (both included) is one that each launch states, and \
+            several axes have commas: 8,2048",
+    kind: Kind::Lengths("N"),
+};
 const DIM: Setting = Setting { name: "dim", about: "The length of a row", kind: Kind::Number("D") };
 const VOCAB: Setting =
     Setting { name: "vocab", about: "The number of rows", kind: Kind::Number("V") };
+const IDX: Setting = Setting {
+    name: "idx",
+    about: "The type of the tokens",
+    kind: Kind::Choice(&["i32", "i64", "i16", "i8", "u8", "u16", "u32", "u64"]),
+};
+const FLOATS: Kind = Kind::Choice(&["f32", "f16", "bf16", "f64"]);
 const AXES: Setting = Setting {
     name: "axes",
     about: "Where the columns of a block run: as work-items (right for every device), or as a loop",
@@ -137,27 +164,38 @@ pub const LIBRARY: &[Entry] = &[
             Setting {
                 name: "dtype",
                 about: "The type of its elements",
-                kind: Kind::Choice(&["f32", "i32", "i64", "bool"]),
+                kind: Kind::Choice(&[
+                    "f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32",
+                    "u64", "bool",
+                ]),
             },
         ],
         example: "--len 1000",
         build: |settings| {
-            let dtypes = [DType::F32, DType::I32, DType::I64, DType::Bool];
-            let dtype = dtypes.into_iter().find(|dtype| settings.chose("dtype", dtype.name()));
-            zero(settings.number("len"), dtype.unwrap_or(DType::F32))
+            zero(settings.number("len"), settings.dtype("dtype").unwrap_or(DType::F32))
         },
     },
     Entry {
         name: "embedding",
         about: "Look up rows: out[i, j] = weight[idx[i], j]",
-        settings: &[TOKENS, DIM, VOCAB, AXES, OUT_OF_RANGE],
+        settings: &[
+            TOKENS,
+            DIM,
+            VOCAB,
+            IDX,
+            Setting { name: "dtype", about: "The type of the rows", kind: FLOATS },
+            AXES,
+            OUT_OF_RANGE,
+        ],
         example: "--tokens 16384 --dim 256 --vocab 12830",
         build: |settings| {
             Embedding {
+                idx: settings.dtype("idx").unwrap_or(DType::I32),
+                dtype: settings.dtype("dtype").unwrap_or(DType::F32),
                 axes: settings.axes(),
                 out_of_range: settings.out_of_range(),
                 ..Embedding::new(
-                    settings.number("tokens"),
+                    settings.tokens(),
                     settings.number("dim"),
                     settings.number("vocab"),
                 )
@@ -168,16 +206,38 @@ pub const LIBRARY: &[Entry] = &[
     Entry {
         name: "embedding_bwd",
         about: "Scatter rows: grad_weight[idx[i], j] += grad_emb[i, j], atomically",
-        settings: &[TOKENS, DIM, VOCAB, AXES, OUT_OF_RANGE, PADDING_IDX, STRICT],
-        example: "--tokens 16384 --dim 256 --vocab 12830",
+        settings: &[
+            TOKENS,
+            DIM,
+            VOCAB,
+            Setting {
+                name: "shards",
+                about: "Over how many devices the rows are spread; a launch states its _device_num",
+                kind: Kind::Optional("S"),
+            },
+            IDX,
+            Setting {
+                name: "grad",
+                about: "The type of the gradients; sums are f32, or f64 for f64",
+                kind: FLOATS,
+            },
+            AXES,
+            OUT_OF_RANGE,
+            PADDING_IDX,
+            STRICT,
+        ],
+        example: "--tokens 1..65536 --dim 768 --vocab 50257 --shards 4 --idx i64 --grad bf16",
         build: |settings| {
             EmbeddingBwd {
+                shards: settings.numbers.get("shards").copied().unwrap_or(1),
+                idx: settings.dtype("idx").unwrap_or(DType::I32),
+                grad: settings.dtype("grad").unwrap_or(DType::F32),
                 axes: settings.axes(),
                 out_of_range: settings.out_of_range(),
                 padding_idx: settings.numbers.get("padding-idx").copied(),
                 strict: settings.switch("strict"),
                 ..EmbeddingBwd::new(
-                    settings.number("tokens"),
+                    settings.tokens(),
                     settings.number("dim"),
                     settings.number("vocab"),
                 )

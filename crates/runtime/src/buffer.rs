@@ -148,6 +148,28 @@ impl<'a> Buffer<'a> {
         start..start.saturating_add(self.len.saturating_mul(size))
     }
 
+    /// The same memory, to be read only.
+    pub(crate) fn shared(&self) -> Buffer<'_> {
+        let shape = self.shape.clone();
+        Buffer { shape, mutable: false, ..*self }
+    }
+
+    /// `parts` pieces of `len` elements, one after the other; `None` if those are not all.
+    pub(crate) fn split(&mut self, parts: usize, len: usize) -> Option<Vec<Buffer<'_>>> {
+        if parts.checked_mul(len) != Some(self.len) {
+            return None;
+        }
+        let bytes = len * self.dtype.size().unwrap_or(0);
+        // Within the memory, or a pointer that nobody follows.
+        let piece = |i: usize| Buffer {
+            pointer: self.pointer.wrapping_add(i * bytes),
+            len,
+            shape: None,
+            ..*self
+        };
+        Some((0..parts).map(piece).collect())
+    }
+
     /// A copy of the elements; `None` if the dtype is never stored, or there is no memory for it.
     ///
     /// # Panics

@@ -171,30 +171,43 @@ impl Compiled {
         buffers: &mut [Buffer<'_>],
         options: &LaunchOptions<'_>,
     ) -> Result<Launched, LaunchError> {
-        let Compiled { device, executable, .. } = self;
-        let Executable { name, params, variables, code } = &**executable;
-        let fail = |errors| LaunchError { kernel: name.clone(), errors };
-        if let Code::Source(_) = code {
-            let device = device.name();
+        let values = self.check(buffers, options)?;
+        self.run(buffers, options, &values)
+    }
+
+    /// Checks what is given to a launch and returns the values of the variables, by number.
+    pub(crate) fn check(
+        &self,
+        buffers: &[Buffer<'_>],
+        options: &LaunchOptions<'_>,
+    ) -> Result<Vec<i64>, LaunchError> {
+        let fail = |errors| LaunchError { kernel: self.name().into(), errors };
+        if self.source().is_some() {
+            let device = self.device.name();
             return Err(fail(vec![LaunchErrorKind::SourceOnly { device }]));
         }
-        let (values, mut errors) = match bind(variables, options.variables) {
-            Ok(values) => {
-                let errors = check(params, &values, buffers, self.runs());
-                (values, errors)
-            }
-            // Without them the lengths of buffers are not known.
-            Err(errors) => (Vec::new(), errors),
-        };
+        // Without its variables the lengths of buffers are not known.
+        let values = bind(self.variables(), options.variables).map_err(fail)?;
+        let mut errors = check(self.params(), &values, buffers, self.runs());
         if options.threads == Some(0) {
             errors.push(LaunchErrorKind::ZeroThreads);
         }
-        if !errors.is_empty() {
-            return Err(fail(errors));
-        }
+        if errors.is_empty() { Ok(values) } else { Err(fail(errors)) }
+    }
 
+    /// Runs the kernel on what [`check`](Compiled::check) has found right; `values` are what it
+    /// returned.
+    pub(crate) fn run(
+        &self,
+        buffers: &mut [Buffer<'_>],
+        options: &LaunchOptions<'_>,
+        values: &[i64],
+    ) -> Result<Launched, LaunchError> {
+        let Compiled { device, executable, .. } = self;
+        let Executable { name, params, code, .. } = &**executable;
+        let fail = |errors| LaunchError { kernel: name.clone(), errors };
         let start = Instant::now();
-        let instances = |extent: &Size| extent.eval(&values).expect("every variable has a value");
+        let instances = |extent: &Size| extent.eval(values).expect("every variable has a value");
         let mut counted = None;
         let threads = match code {
             Code::Machine { code, extent } => {
@@ -208,7 +221,7 @@ impl Compiled {
                     // the slices are disjoint parts of `0..extent`, which is within i64. What the
                     // program does is what `lower` promises of a verified kernel.
                     unsafe {
-                        code.run(pointers.get(), &values, slice.start as i64, slice.end as i64);
+                        code.run(pointers.get(), values, slice.start as i64, slice.end as i64);
                     }
                 };
                 for_slices(instances(extent), threads, run)
@@ -221,7 +234,7 @@ impl Compiled {
                 })
             }
             Code::Counted { program, extent } => {
-                counted = cost(program, &values, instances(extent));
+                counted = cost(program, values, instances(extent));
                 Ok(0)
             }
             Code::Source(_) => unreachable!("source was refused above"),

@@ -212,6 +212,65 @@ pub enum ArgumentError {
     },
 }
 
+/// Why a kernel did not run on a group of devices.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[non_exhaustive]
+pub enum ShardError {
+    /// There are no devices.
+    #[error("expected at least 1 device, found none")]
+    NoDevices,
+    /// The kernel does the same on every device.
+    #[error(
+        "the kernel has no variable `_device_num`; run it on one device, or build it for shards"
+    )]
+    NoVariable,
+    /// Some part of the work would not be done, or has no device.
+    #[error("expected one device for each `_device_num` from {lo} to {hi}, found {found} devices")]
+    Devices {
+        /// The least number.
+        lo: i64,
+        /// The greatest number.
+        hi: i64,
+        /// How many devices there are.
+        found: usize,
+    },
+    /// All devices would write one argument.
+    #[error("argument {slot} `{name}`: every device writes it, so it cannot be shared; split it")]
+    Shared {
+        /// Its slot.
+        slot: usize,
+        /// The name of the parameter.
+        name: String,
+    },
+    /// The parts of an argument are not the whole.
+    #[error(
+        "argument {slot} `{name}`: expected {parts} parts of {part} elements, found {whole} elements in all"
+    )]
+    Split {
+        /// Its slot.
+        slot: usize,
+        /// The name of the parameter.
+        name: String,
+        /// The number of parts.
+        parts: usize,
+        /// The elements of each, as the parameter has.
+        part: usize,
+        /// The elements of the argument.
+        whole: usize,
+    },
+    /// It could not be compiled for one of the devices.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The launch on one of the devices was refused or failed.
+    #[error("device {device}: {error}")]
+    Launch {
+        /// Which device, from 0.
+        device: usize,
+        /// Why.
+        error: LaunchError,
+    },
+}
+
 /// Why a custom kernel did not run to its end.
 #[derive(Clone, Debug, ThisError)]
 #[non_exhaustive]

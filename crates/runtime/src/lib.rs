@@ -41,12 +41,14 @@ mod cost;
 mod device;
 mod error;
 mod pool;
+mod shard;
 
 pub use buffer::{Buffer, Element};
 pub use cache::CACHED_KERNELS;
 pub use compiled::{Compiled, LaunchOptions, Launched};
 pub use cost::Cost;
 pub use device::{CompileStats, Device, UnknownDevice};
-pub use error::{ArgumentError, CompileError, Error, LaunchError, LaunchErrorKind};
+pub use error::{ArgumentError, CompileError, Error, LaunchError, LaunchErrorKind, ShardError};
 pub use lower::{ProgramParam, ProgramVariable, Size};
 pub use pool::MAX_THREADS;
+pub use shard::{DEVICE_NUM, Sharded, shard};

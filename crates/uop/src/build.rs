@@ -290,12 +290,28 @@ impl<'k> Val<'k> {
         self.with(Op::Reshape, self.dtype(), shape)
     }
 
+    /// The lengths of the axes of a buffer or view, as values; none for what has no shape.
+    pub fn lengths(self) -> Vec<Val<'k>> {
+        let inner = self.kernel.inner.borrow();
+        let dims = self.id.and_then(|id| inner.graph.shape(id)).unwrap_or_default();
+        dims.iter().map(|&d| Val { kernel: self.kernel, id: Some(d) }).collect()
+    }
+
     /// This buffer seen with one axis; itself if it has one.
     #[track_caller]
     pub fn flatten(self) -> Val<'k> {
-        match (self.shape().map(|shape| shape.len()), self.numel()) {
-            (Some(1), _) => self,
-            (_, numel) => self.reshape(numel.unwrap_or(0)),
+        let lengths = self.lengths();
+        match (lengths.as_slice(), self.numel()) {
+            ([_], _) => self,
+            (_, Some(numel)) => self.reshape(numel),
+            ([], None) => self.reshape(0),
+            ([first, rest @ ..], None) => {
+                let mut numel = *first;
+                for &length in rest {
+                    numel = numel * length;
+                }
+                self.reshape(numel)
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! Rules that hold on every target.
 //!
 //! The measure: each rule removes a node, or replaces one by a constant, or moves a constant to
-//! the right or outwards, where no rule moves it back.
+//! the right or outwards, or a CAST or an offset outwards over a clip or a comparison, where no rule
+//! moves it back.
 
+use crate::bounds::Interval;
 use crate::dtype::{Const, DType};
 use crate::graph::{Graph, Id};
 use crate::op::Op;
@@ -114,6 +116,72 @@ pub const RULES: &[Rule] = &[
             if a.hi <= b.lo { Some(x) } else { (b.hi <= a.lo).then_some(y) }
         },
     },
+    // max(x - o, c) = max(x, c + o) - o, where the difference is wider than x.
+    Rule {
+        name: "clip-before-offset",
+        roots: &[Op::Max, Op::Min],
+        apply: |cx, n| {
+            let (x, y) = cx.binary(n)?;
+            let (offset, inverse, a, o, c) = offset(cx, x, y).or_else(|| offset(cx, y, x))?;
+            let c = cx.graph.op(inverse, &[c, o]);
+            let clip = cx.graph.op(cx.graph[n].op, &[a, c]);
+            Some(cx.graph.op(offset, &[clip, o]))
+        },
+    },
+    Rule {
+        name: "compare-before-offset",
+        roots: &[Op::CmpLt, Op::CmpEq, Op::CmpNe],
+        apply: |cx, n| {
+            let (x, y) = cx.binary(n)?;
+            let op = cx.graph[n].op;
+            if let Some((_, inverse, a, o, c)) = offset(cx, x, y) {
+                let c = cx.graph.op(inverse, &[c, o]);
+                return Some(cx.graph.op(op, &[a, c]));
+            }
+            let (_, inverse, a, o, c) = offset(cx, y, x)?;
+            let c = cx.graph.op(inverse, &[c, o]);
+            Some(cx.graph.op(op, &[c, a]))
+        },
+    },
+    // max(cast(y), o) = cast(max(y, o)), in the dtype of y.
+    Rule {
+        name: "clip-own-dtype",
+        roots: &[Op::Max, Op::Min],
+        apply: |cx, n| {
+            let (x, y) = cx.binary(n)?;
+            let (own, other) = own_dtype(cx, x, y).or_else(|| own_dtype(cx, y, x))?;
+            let op = cx.graph[n].op;
+            let (range, bounds) = (Interval::of(cx.graph[own].dtype), cx.bounds(other));
+            // What the clip gives must be of the dtype, whatever the other side is.
+            let fits = if op == Op::Max { bounds.hi <= range.hi } else { range.lo <= bounds.lo };
+            let other = fits.then(|| into_range(cx, other, own))?;
+            let clip = cx.graph.op(op, &[own, other]);
+            Some(cx.graph.cast(clip, DType::Index))
+        },
+    },
+    // cast(y) < o = y < o, in the dtype of y; o < cast(y) = not (y < o + 1).
+    Rule {
+        name: "compare-own-dtype",
+        roots: &[Op::CmpLt, Op::CmpEq, Op::CmpNe],
+        apply: |cx, n| {
+            let (x, y) = cx.binary(n)?;
+            let op = cx.graph[n].op;
+            let left = own_dtype(cx, x, y);
+            let (own, other) = left.or_else(|| own_dtype(cx, y, x))?;
+            let range = Interval::of(cx.graph[own].dtype);
+            let next = if op == Op::CmpLt && left.is_none() {
+                let one = cx.graph.index(1);
+                cx.graph.op(Op::Add, &[other, one])
+            } else {
+                other
+            };
+            let bounds = cx.bounds(next);
+            let inside = range.lo <= bounds.lo || op == Op::CmpLt;
+            let clipped = (inside && bounds.hi <= range.hi).then(|| into_range(cx, next, own))?;
+            let result = cx.graph.op(op, &[own, clipped]);
+            Some(if next == other { result } else { not(cx, result) })
+        },
+    },
     Rule {
         name: "where-known",
         roots: &[Op::Where],
@@ -141,6 +209,64 @@ pub const RULES: &[Rule] = &[
         },
     },
 ];
+
+/// `x`, which is clipped by or compared with `c`, as `a - o` or `a + o` that needs more bits than `a`
+/// and than what `a` would be clipped by: that op, its inverse, `a`, `o` and `c`.
+fn offset(cx: &mut Rewriter<'_>, x: Id, c: Id) -> Option<(Op, Op, Id, Id, Id)> {
+    let (op, inverse) = match cx.graph[x].op {
+        Op::Sub => (Op::Sub, Op::Add),
+        Op::Add => (Op::Add, Op::Sub),
+        _ => return None,
+    };
+    let (a, o) = cx.binary(x).filter(|_| cx.graph[x].dtype == DType::Index)?;
+    let o_bounds = cx.bounds(o);
+    let moved = if inverse == Op::Add { o_bounds } else { o_bounds.negated() };
+    let moved = cx.bounds(c).plus(moved);
+    let narrower = [DType::I32, DType::I64, DType::U64].into_iter().any(|dtype| {
+        let width = Interval::of(dtype);
+        let fits =
+            moved.within(width) || dtype == DType::U64 && moved.within(Interval::of(DType::I64));
+        cx.bounds(a).within(width) && !cx.bounds(x).within(width) && fits
+    });
+    narrower.then_some((op, inverse, a, o, c))
+}
+
+/// The operand of `x`, a CAST from a sized integer to `index` that is clipped or compared better
+/// before it, and `other`, the other side: i32 and i64 are what `index` becomes anyway, and what no
+/// constant is compared with costs a CAST.
+fn own_dtype(cx: &Rewriter<'_>, x: Id, other: Id) -> Option<(Id, Id)> {
+    let node = &cx.graph[x];
+    let own = *node.src.first().filter(|_| node.op == Op::Cast && node.dtype == DType::Index)?;
+    let dtype = cx.graph[own].dtype;
+    let sized = dtype.int_range().is_some() && !dtype.is_index();
+    let cheap = dtype == DType::U64 || cx.graph.as_const(other).is_some();
+    (sized && cheap).then_some((own, other))
+}
+
+/// The `index` `n` moved up or down into the range of the dtype of `like`, as a value of that.
+fn into_range(cx: &mut Rewriter<'_>, n: Id, like: Id) -> Id {
+    let dtype = cx.graph[like].dtype;
+    let (range, bounds) = (Interval::of(dtype), cx.bounds(n));
+    let mut n = n;
+    for (op, end, outside) in
+        [(Op::Max, range.lo, bounds.lo < range.lo), (Op::Min, range.hi, bounds.hi > range.hi)]
+    {
+        if outside {
+            let end = cx.graph.index(end);
+            n = cx.graph.op(op, &[n, end]);
+        }
+    }
+    match cx.bounds(n).single().and_then(|value| Const::int(dtype, value)) {
+        Some(value) => cx.graph.constant(dtype, value),
+        None => cx.graph.cast(n, dtype),
+    }
+}
+
+/// The negation of a boolean.
+fn not(cx: &mut Rewriter<'_>, n: Id) -> Id {
+    let no = cx.graph.constant(DType::Bool, Const::Bool(false));
+    cx.graph.op(Op::CmpEq, &[n, no])
+}
 
 /// The two sources of `n`, if they are integers.
 fn integers(cx: &Rewriter<'_>, n: Id) -> Option<(Id, Id)> {

@@ -1,13 +1,15 @@
-use uop::{Graph, Id, Node, Op, Sources};
+use uop::{Bounds, DType, Graph, Id, Interval, Node, Op, Sources};
 
 use crate::caps::Caps;
 use crate::error::LowerError;
 
 /// Replaces every address by the PARAM or BUFFER itself and one flat, row-major index.
 ///
-/// A RESHAPE keeps the flat index, so views vanish with it. Takes `Phase::Placed`, leaves
+/// A RESHAPE keeps the flat index, so views vanish with it. An index that may be anything while its
+/// gate is false is clipped to its axis if the flat one might leave 64 bits. Takes `Phase::Placed`, leaves
 /// `Phase::Lowered`; afterwards no RESHAPE is reachable and each INDEX has one index. Never fails.
 pub fn flatten_addresses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
+    let mut bounds = Bounds::new();
     Ok(graph.rebuild(root, |graph, _, node| {
         if node.op != Op::Index {
             return graph.intern(node);
@@ -15,10 +17,19 @@ pub fn flatten_addresses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lo
         let (base, deps) = base_and_deps(graph, node.src[0]);
         let view: Sources =
             graph.shape(node.src[0]).expect("the verifier rejects an index of no view").into();
-        let mut flat = graph.index(0);
-        for (&i, &length) in node.src[1..].iter().zip(&view) {
-            let scaled = graph.op(Op::Mul, &[flat, length]);
-            flat = graph.op(Op::Add, &[scaled, i]);
+        let mut flat = flatten(graph, &node.src[1..], &view);
+        // The wide indices first, and if that does not do, all.
+        for narrow in [DType::I32, DType::Void] {
+            if bounds.get(graph, flat).within(Interval::of(DType::I64)) {
+                break;
+            }
+            let mut indices = Sources::new();
+            for (&i, &length) in node.src[1..].iter().zip(&view) {
+                let stays = narrow.int_range().is_some()
+                    && bounds.get(graph, i).within(Interval::of(narrow));
+                indices.push(if stays { i } else { clip(graph, i, length) });
+            }
+            flat = flatten(graph, &indices, &view);
         }
         let base = if deps.is_empty() {
             base
@@ -28,6 +39,23 @@ pub fn flatten_addresses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lo
         };
         graph.intern(Node::new(Op::Index, node.dtype, [base, flat]))
     }))
+}
+
+/// The row-major number of the element at `indices` of `view`.
+fn flatten(graph: &mut Graph, indices: &[Id], view: &[Id]) -> Id {
+    let zero = graph.index(0);
+    indices.iter().zip(view).fold(zero, |flat, (&i, &length)| {
+        let scaled = graph.op(Op::Mul, &[flat, length]);
+        graph.op(Op::Add, &[scaled, i])
+    })
+}
+
+/// `i` moved into `0..length`, where an access that happens has it.
+fn clip(graph: &mut Graph, i: Id, length: Id) -> Id {
+    let (zero, one) = (graph.index(0), graph.index(1));
+    let last = graph.op(Op::Sub, &[length, one]);
+    let above = graph.op(Op::Max, &[i, zero]);
+    graph.op(Op::Min, &[above, last])
 }
 
 /// The storage under a view, and everything that the view comes after.

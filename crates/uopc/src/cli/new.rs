@@ -1,7 +1,7 @@
 //! `uopc new` and `uopc kernels`: the kernel library, whose entries say what they can be asked for.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches, Subcommand, value_parser};
-use kernels::{Entry, KernelError, Kind, LIBRARY, Settings};
+use kernels::{Entry, KernelError, Kind, LIBRARY, Length, Settings};
 use uop::BuildErrors;
 
 use super::{Failure, print};
@@ -35,6 +35,17 @@ pub(crate) fn list() -> Result<(), Failure> {
     print(&(text + "\nuopc new KERNEL --help explains what a kernel can be asked for.\n"))
 }
 
+/// `N` or `LO..HI`.
+fn length(text: &str) -> Result<Length, String> {
+    let number = |text: &str| {
+        text.parse().map_err(|_| format!("expected N or LO..HI, `{text}` is no integer"))
+    };
+    Ok(match text.split_once("..") {
+        Some((lo, hi)) => Length::Between { lo: number(lo)?, hi: number(hi)? },
+        None => Length::Fixed(number(text)?),
+    })
+}
+
 impl Subcommand for New {
     fn augment_subcommands(command: Command) -> Command {
         let kernels = LIBRARY.iter().map(|entry| {
@@ -48,6 +59,10 @@ impl Subcommand for New {
                     Kind::Optional(name) => {
                         let arg = arg.value_name(name).value_parser(value_parser!(i64));
                         arg.allow_negative_numbers(true)
+                    }
+                    Kind::Lengths(name) => {
+                        let arg = arg.value_name(name).value_delimiter(',').required(true);
+                        arg.value_parser(length).allow_negative_numbers(true)
                     }
                     Kind::Choice(values) => {
                         arg.value_parser(values.to_vec()).default_value(values[0])
@@ -83,6 +98,10 @@ impl FromArgMatches for New {
                     if let Some(&value) = matches.get_one(name) {
                         settings.set_number(name, value);
                     }
+                }
+                Kind::Lengths(_) => {
+                    let lengths = matches.get_many(name).unwrap_or_default();
+                    settings.set_lengths(name, lengths.copied().collect());
                 }
                 Kind::Choice(_) => {
                     if let Some(value) = matches.get_one::<String>(name) {

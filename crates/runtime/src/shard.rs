@@ -1,0 +1,115 @@
+//! One kernel on several devices at the same time, each with its part of the work.
+
+use std::thread;
+
+use uop::KernelGraph;
+
+use crate::buffer::Buffer;
+use crate::compiled::{Compiled, LaunchOptions, Launched};
+use crate::device::Device;
+use crate::error::ShardError;
+use crate::pool::default_threads;
+
+/// The variable that says which of the devices a launch is for, from 0.
+pub const DEVICE_NUM: &str = "_device_num";
+
+/// An argument of [`shard`].
+#[derive(Debug)]
+pub enum Sharded<'a> {
+    /// Read by every device. The kernel does not write it.
+    Shared(Buffer<'a>),
+    /// Cut along its first axis: device k gets the k-th part, of the size that the parameter has.
+    Split(Buffer<'a>),
+}
+
+/// Runs `kernel` on all of `devices` at once, and returns when all are done: what each launch did, in
+/// the order of the devices.
+///
+/// The variable [`DEVICE_NUM`] is the number of the device; `options` has the others. Without a number
+/// of threads in `options`, the devices share the cores.
+///
+/// # Errors
+///
+/// Everything is checked before anything runs. There must be as many devices as [`DEVICE_NUM`] has
+/// values, so that no part of the work is left out; the parts of a [`Split`](Sharded::Split) argument
+/// must cover it, and are disjoint; a [`Shared`](Sharded::Shared) one is only read. Otherwise, what
+/// the compilation or the launch on one of the devices says.
+pub fn shard(
+    devices: &[Device],
+    kernel: &KernelGraph,
+    args: &mut [Sharded<'_>],
+    options: &LaunchOptions<'_>,
+) -> Result<Vec<Launched>, ShardError> {
+    let compiled = devices.iter().map(|device| device.compile(kernel));
+    let compiled = compiled.collect::<Result<Vec<Compiled>, _>>()?;
+    let first = compiled.first().ok_or(ShardError::NoDevices)?;
+    let variable = first.variables().iter().find(|variable| variable.name == DEVICE_NUM);
+    let found = devices.len();
+    match variable {
+        None => return Err(ShardError::NoVariable),
+        Some(variable) if variable.lo != 0 || variable.hi != found as i64 - 1 => {
+            let (lo, hi) = (variable.lo, variable.hi);
+            return Err(ShardError::Devices { lo, hi, found });
+        }
+        Some(_) => {}
+    }
+    let numbered: Vec<Vec<(&str, i64)>> = (0..found as i64)
+        .map(|k| options.variables.iter().copied().chain([(DEVICE_NUM, k)]).collect())
+        .collect();
+    let threads = options.threads.unwrap_or((default_threads() / found).max(1));
+    let options: Vec<LaunchOptions<'_>> = numbered
+        .iter()
+        .map(|variables| LaunchOptions { variables, threads: Some(threads) })
+        .collect();
+
+    let at = |device| move |error| ShardError::Launch { device, error };
+    let shapes = first.shapes(options[0].variables).map_err(at(0))?;
+    let mut buffers: Vec<Vec<Buffer<'_>>> = devices.iter().map(|_| Vec::new()).collect();
+    for (slot, arg) in args.iter_mut().enumerate() {
+        // Too many or too few arguments are for the launch to report.
+        let (param, shape) = (first.params().get(slot), shapes.get(slot));
+        let name = || param.map_or(String::new(), |param| param.name.clone());
+        match arg {
+            Sharded::Shared(_) if param.is_some_and(|param| param.mutable) => {
+                return Err(ShardError::Shared { slot, name: name() });
+            }
+            Sharded::Shared(buffer) => {
+                buffers.iter_mut().for_each(|buffers| buffers.push(buffer.shared()));
+            }
+            Sharded::Split(buffer) => {
+                let part = shape.map_or(0, |shape| shape.iter().product::<u64>() as usize);
+                let whole = buffer.len();
+                let Some(parts) = buffer.split(found, part) else {
+                    let name = name();
+                    return Err(ShardError::Split { slot, name, parts: found, part, whole });
+                };
+                // The parts have the shape of the parameter.
+                let shape: Vec<usize> = shape.into_iter().flatten().map(|&n| n as usize).collect();
+                for (buffers, part) in buffers.iter_mut().zip(parts) {
+                    buffers.push(part.with_shape(&shape));
+                }
+            }
+        }
+    }
+    let mut launches = Vec::with_capacity(found);
+    for (device, ((compiled, buffers), options)) in
+        compiled.iter().zip(buffers).zip(&options).enumerate()
+    {
+        let values = compiled.check(&buffers, options).map_err(at(device))?;
+        launches.push((compiled, buffers, options, values));
+    }
+    thread::scope(|scope| {
+        let run = |(compiled, mut buffers, options, values): (
+            &Compiled,
+            Vec<Buffer<'_>>,
+            _,
+            Vec<i64>,
+        )| { compiled.run(&mut buffers, options, &values) };
+        let spawned: Vec<_> =
+            launches.into_iter().map(|launch| scope.spawn(move || run(launch))).collect();
+        let joined =
+            spawned.into_iter().map(|launch| launch.join().expect("a launch never panics"));
+        let done: Vec<Result<Launched, _>> = joined.collect();
+        done.into_iter().enumerate().map(|(device, done)| done.map_err(at(device))).collect()
+    })
+}
