@@ -6,7 +6,7 @@ use interp::{Data, Options, OutOfBounds, alu, atomic};
 use lower::program::{Expr, Launch, LaunchIndex, Stmt, Storage, Value};
 use lower::{Caps, GridLimits, LowerError, Program, lower_observed};
 use slotmap::SecondaryMap;
-use uop::{Const, DType, KernelGraph, Op};
+use uop::{Const, DType, KernelGraph};
 
 /// A target without a grid, as a CPU.
 pub const NO_GRID: Caps = Caps { grid: None, narrow_index: false };
