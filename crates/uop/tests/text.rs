@@ -272,7 +272,7 @@ fn errors_of_words() {
             error: 11:16: unknown hardware index `item.w`, did you mean `item.x`, `item.y` or `item.z`?
               11 | %9 = special 4 item.w
                  |                ^^^^^^
-            error: 12:14: unknown operation `atomic_sub`, did you mean `atomic_add`?
+            error: 12:14: unknown operation `atomic_sub`, did you mean `atomic_add`, `atomic_max` or `atomic_min`?
               12 | %10 = custom atomic_sub.f32 1, 2
                  |              ^^^^^^^^^^
             error: 13:14: expected an operation with a dtype, such as `atomic_add.i32`
