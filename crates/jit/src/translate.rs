@@ -563,8 +563,6 @@ impl<'p> Translator<'p, '_> {
         op.works_on(dtype).map_err(|_| JitErrorKind::Atomic { op, dtype })?;
         let (ty, kind, _) = machine(dtype)?;
         let (is_float, int) = (kind == Kind::Float, ty.as_int());
-        let words: Vec<ir::Value> =
-            values.iter().map(|&value| if is_float { self.bits(value) } else { value }).collect();
         let rmw = match (op, kind) {
             (AtomicOp::Add | AtomicOp::Max | AtomicOp::Min, Kind::Float) => {
                 return Ok(self.atomic_float(op, int, pointer, values[0]));
@@ -580,6 +578,8 @@ impl<'p> Translator<'p, '_> {
             (AtomicOp::Xor, _) => Some(AtomicRmwOp::Xor),
             (AtomicOp::Exchange, _) => Some(AtomicRmwOp::Xchg),
         };
+        let words = values.iter().map(|&value| if is_float { self.bits(value) } else { value });
+        let words: Vec<ir::Value> = words.collect();
         let ins = self.builder.ins();
         let old = match rmw {
             Some(rmw) => ins.atomic_rmw(int, MEMORY, rmw, pointer, words[0]),

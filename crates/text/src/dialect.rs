@@ -53,16 +53,14 @@ impl Atomic {
     fn new(
         op: AtomicOp,
         dtype: DType,
-        builtin: Option<&str>,
+        builtin: Option<String>,
         rest: &'static str,
     ) -> Option<Atomic> {
         op.works_on(dtype).ok()?;
+        let helper = Helper::Atomic(op, dtype);
         Some(match builtin {
-            Some(function) => Atomic { function: function.to_owned(), rest, helper: None },
-            None => {
-                let helper = Helper::Atomic(op, dtype);
-                Atomic { function: helper.name(), rest: "", helper: Some(helper) }
-            }
+            Some(function) => Atomic { function, rest, helper: None },
+            None => Atomic { function: helper.name(), rest: "", helper: Some(helper) },
         })
     }
 }
@@ -202,12 +200,9 @@ fn c_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
     // https://gcc.gnu.org/onlinedocs/gcc/_005f_005fatomic-Builtins.html
     let builtin = match op {
         _ if dtype.is_float() => None,
-        AtomicOp::Add => Some("__atomic_fetch_add"),
-        AtomicOp::And => Some("__atomic_fetch_and"),
-        AtomicOp::Or => Some("__atomic_fetch_or"),
-        AtomicOp::Xor => Some("__atomic_fetch_xor"),
-        AtomicOp::Exchange => Some("__atomic_exchange_n"),
         AtomicOp::Max | AtomicOp::Min | AtomicOp::Cas => None,
+        AtomicOp::Exchange => Some("__atomic_exchange_n".to_owned()),
+        _ => Some(format!("__atomic_fetch_{}", op.name())),
     };
     Atomic::new(op, dtype, builtin, ", __ATOMIC_RELAXED")
 }
@@ -307,16 +302,11 @@ fn hip_index(index: LaunchIndex) -> Option<&'static str> {
 
 fn hip_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
     let builtin = match op {
-        AtomicOp::Add => Some("__hip_atomic_fetch_add"),
         // Those of floats ignore a NaN.
         AtomicOp::Max | AtomicOp::Min if dtype.is_float() => None,
-        AtomicOp::Max => Some("__hip_atomic_fetch_max"),
-        AtomicOp::Min => Some("__hip_atomic_fetch_min"),
-        AtomicOp::And => Some("__hip_atomic_fetch_and"),
-        AtomicOp::Or => Some("__hip_atomic_fetch_or"),
-        AtomicOp::Xor => Some("__hip_atomic_fetch_xor"),
-        AtomicOp::Exchange => Some("__hip_atomic_exchange"),
         AtomicOp::Cas => None,
+        AtomicOp::Exchange => Some("__hip_atomic_exchange".to_owned()),
+        _ => Some(format!("__hip_atomic_fetch_{}", op.name())),
     };
     // Agent scope: all work-items of one device, no other device and no host.
     Atomic::new(op, dtype, builtin, ", __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT")

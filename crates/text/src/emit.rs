@@ -275,23 +275,20 @@ impl Helper {
 }
 
 /// What an atomic makes of `old` and `value`, where a dialect has no builtin for it.
-fn update(op: AtomicOp, is_float: bool) -> &'static str {
-    match (op, is_float) {
-        (AtomicOp::Max, false) => "old < value ? value : old",
-        (AtomicOp::Min, false) => "value < old ? value : old",
-        // Equal ones differ only if they are zeros.
-        (AtomicOp::Max, true) => {
-            "old != old || value < old || (value == old && __builtin_signbit(value)) ? old : value"
-        }
-        (AtomicOp::Min, true) => {
-            "old != old || old < value || (value == old && !__builtin_signbit(value)) ? old : value"
-        }
-        (AtomicOp::Add, _) => "old + value",
-        (AtomicOp::And, _) => "old & value",
-        (AtomicOp::Or, _) => "old | value",
-        (AtomicOp::Xor, _) => "old ^ value",
-        (AtomicOp::Exchange | AtomicOp::Cas, _) => "value",
+fn update(op: AtomicOp, is_float: bool) -> String {
+    let (beyond, positive) = match op {
+        AtomicOp::Max => ("value < old", ""),
+        AtomicOp::Min => ("old < value", "!"),
+        AtomicOp::Add => return "old + value".to_owned(),
+        AtomicOp::Exchange => return "value".to_owned(),
+        _ => unreachable!("every dialect has builtins for {op:?}"),
+    };
+    if !is_float {
+        return format!("{beyond} ? old : value");
     }
+    // Equal ones differ only if they are zeros.
+    let equal = format!("(value == old && {positive}__builtin_signbit(value))");
+    format!("old != old || {beyond} || {equal} ? old : value")
 }
 
 /// How a value is written.

@@ -358,7 +358,7 @@ impl<'k> Val<'k> {
     #[track_caller]
     pub fn fetch_cas(self, expected: impl Operand<'k>, desired: impl Operand<'k>) -> Val<'k> {
         let values = [self, self.beside(expected), self.beside(desired)];
-        self.kernel.custom(atomic::cas(self.dtype()).fetch(), values)
+        self.kernel.custom(atomic::of(AtomicOp::Cas, self.dtype()).fetch(), values)
     }
 
     /// Waives the race check of this STORE or CUSTOM: the author vouches that it never meets another

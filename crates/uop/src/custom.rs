@@ -42,29 +42,14 @@ pub enum AtomicOp {
 
 impl AtomicOp {
     /// Every atomic, in the order of the documentation.
-    pub const ALL: [AtomicOp; 8] = [
-        AtomicOp::Add,
-        AtomicOp::Max,
-        AtomicOp::Min,
-        AtomicOp::And,
-        AtomicOp::Or,
-        AtomicOp::Xor,
-        AtomicOp::Exchange,
-        AtomicOp::Cas,
-    ];
+    pub const ALL: [AtomicOp; 8] = {
+        use AtomicOp::{Add, And, Cas, Exchange, Max, Min, Or, Xor};
+        [Add, Max, Min, And, Or, Xor, Exchange, Cas]
+    };
 
     /// The name in the text form and in messages.
     pub const fn name(self) -> &'static str {
-        match self {
-            AtomicOp::Add => "add",
-            AtomicOp::Max => "max",
-            AtomicOp::Min => "min",
-            AtomicOp::And => "and",
-            AtomicOp::Or => "or",
-            AtomicOp::Xor => "xor",
-            AtomicOp::Exchange => "exchange",
-            AtomicOp::Cas => "cas",
-        }
+        ["add", "max", "min", "and", "or", "xor", "exchange", "cas"][self as usize]
     }
 
     /// How many values it takes, beside the address.
@@ -181,7 +166,7 @@ impl fmt::Display for Custom {
 }
 
 /// Declarations of the built-in atomics, without a result; [`Custom::fetch`] gives the old value.
-/// Arguments: the address, the value; of [`atomic::cas`], what is expected before that.
+/// Arguments: the address, the value; of a CAS, what is expected before that.
 pub mod atomic {
     use super::{AtomicOp, Custom};
     use crate::dtype::DType;
@@ -194,40 +179,5 @@ pub mod atomic {
     /// `*p += value` on `dtype`.
     pub const fn add(dtype: DType) -> Custom {
         of(AtomicOp::Add, dtype)
-    }
-
-    /// `*p = max(*p, value)` on `dtype`.
-    pub const fn max(dtype: DType) -> Custom {
-        of(AtomicOp::Max, dtype)
-    }
-
-    /// `*p = min(*p, value)` on `dtype`.
-    pub const fn min(dtype: DType) -> Custom {
-        of(AtomicOp::Min, dtype)
-    }
-
-    /// `*p &= value` on `dtype`.
-    pub const fn and(dtype: DType) -> Custom {
-        of(AtomicOp::And, dtype)
-    }
-
-    /// `*p |= value` on `dtype`.
-    pub const fn or(dtype: DType) -> Custom {
-        of(AtomicOp::Or, dtype)
-    }
-
-    /// `*p ^= value` on `dtype`.
-    pub const fn xor(dtype: DType) -> Custom {
-        of(AtomicOp::Xor, dtype)
-    }
-
-    /// `*p = value` on `dtype`.
-    pub const fn exchange(dtype: DType) -> Custom {
-        of(AtomicOp::Exchange, dtype)
-    }
-
-    /// `*p = value` if the bits of `*p` are those of what is expected on `dtype`.
-    pub const fn cas(dtype: DType) -> Custom {
-        of(AtomicOp::Cas, dtype)
     }
 }

@@ -7,8 +7,8 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use uop::verify::{MAX_AXES, MAX_OPEN};
 use uop::{
-    Access, Arg, Axis, AxisType, Const, Custom, DType, Graph, Id, Node, Op, Param, Phase,
-    Special, atomic, verify,
+    Access, Arg, Axis, AxisType, Const, Custom, DType, Graph, Id, Node, Op, Param, Phase, Special,
+    atomic, verify,
 };
 
 use AxisType::{Global, Local, Loop, Thread};
