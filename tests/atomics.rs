@@ -387,7 +387,7 @@ fn a_value_that_is_not_needed_does_not_drop_the_atomic() {
     let i = k.range(N, AxisType::Global);
     let j = k.range(3, AxisType::Loop);
     let add = |row: i64| x.after([i, j]).at(row).fetch_atomic(AtomicOp::Add, 1);
-    let used = add(0) * 0;
+    let used = add(0) * k.constant(DType::I32, 0);
     let both = k.constant(DType::Bool, true).where_(used, add(1));
     let effects = [out.after([i, j]).at(i).store(both), add(2)];
     let inner = k.group(effects).end(j);
