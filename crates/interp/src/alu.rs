@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use uop::Const::{self, BF16, Bool, F16, F32, F64, Int};
-use uop::{DType, Op};
+use uop::{AtomicOp, DType, Op};
 
 /// Why an operation has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -80,6 +80,37 @@ pub fn alu(op: Op, dtype: DType, args: &[Const]) -> Result<Const, AluError> {
         | Op::Sink => Err(AluError::Type),
     }?;
     if result.fits(dtype) { Ok(result) } else { Err(AluError::Type) }
+}
+
+/// What an element of `dtype` becomes by the atomic `op` with `values`, if it was `old`.
+///
+/// # Errors
+///
+/// `Type`, never for what the verifier accepts.
+pub fn atomic(op: AtomicOp, dtype: DType, old: Const, values: &[Const]) -> Result<Const, AluError> {
+    match (op, values) {
+        (AtomicOp::Add, &[value]) => alu(Op::Add, dtype, &[old, value]),
+        (AtomicOp::And, &[value]) => alu(Op::And, dtype, &[old, value]),
+        (AtomicOp::Or, &[value]) => alu(Op::Or, dtype, &[old, value]),
+        (AtomicOp::Xor, &[value]) => bits(dtype, &[old, value], |a, b| a ^ b),
+        (AtomicOp::Max, &[value]) => Ok(extreme(true, old, value)),
+        (AtomicOp::Min, &[value]) => Ok(extreme(false, old, value)),
+        (AtomicOp::Exchange, &[value]) => Ok(value),
+        (AtomicOp::Cas, &[expected, desired]) => Ok(if old == expected { desired } else { old }),
+        _ => Err(AluError::Type),
+    }
+}
+
+/// The maximum or the minimum of two numbers, of floats as IEEE 754-2019 has it.
+fn extreme(maximum: bool, a: Const, b: Const) -> Const {
+    let less = match (a.as_float(), b.as_float()) {
+        (Some(x), _) if x.is_nan() => return a,
+        (_, Some(y)) if y.is_nan() => return b,
+        // It has -0.0 below +0.0.
+        (Some(x), Some(y)) => x.total_cmp(&y).is_lt(),
+        _ => a.as_int() < b.as_int(),
+    };
+    if less == maximum { b } else { a }
 }
 
 /// An exact integer as a value of `dtype`; `None` is beyond `i128`, which only `index` reaches.

@@ -1,7 +1,7 @@
 //! What every later module relies on: sources of the right number, kind and dtype. Regions and
 //! binders are checked by `plan`, lengths by `plan` and `machine`.
 
-use uop::{Arg, Arity, AxisType, Custom, CustomArg, DType, Graph, Id, Node, Op};
+use uop::{Arg, Arity, AxisType, CustomArg, DType, Graph, Id, Node, Op};
 
 use crate::error::{Error, ErrorKind};
 use crate::normalize::Kernel;
@@ -17,6 +17,8 @@ pub(crate) enum Class {
     Storage,
     /// What is done.
     Effect,
+    /// What is done, and a scalar of its dtype.
+    Fetch,
     /// The root.
     Sink,
 }
@@ -31,7 +33,7 @@ impl Class {
                 Op::Param | Op::Buffer | Op::Reshape => return Class::Storage,
                 Op::Index => return Class::Address,
                 Op::Store | Op::Group | Op::End => return Class::Effect,
-                // Every CUSTOM that can be declared so far has no value.
+                Op::Custom if node.is_fetch() => return Class::Fetch,
                 Op::Custom => return Class::Effect,
                 Op::Sink => return Class::Sink,
                 Op::After => match node.src.first() {
@@ -111,9 +113,7 @@ impl Checker<'_> {
             (Op::Const, Arg::Const(value)) => value.fits(dtype),
             (Op::Range, Arg::Range(_)) => true,
             (Op::Load | Op::Store, Arg::Access(_) | Arg::None) => true,
-            (Op::Custom, Arg::Custom { custom, .. }) => {
-                Custom::all(custom.dtype()).any(|known| known == *custom)
-            }
+            (Op::Custom, Arg::Custom { custom, .. }) => custom.check().is_ok(),
             (Op::Sink, Arg::Sink(_)) => true,
             // One with a name has been replaced by its value.
             (Op::Variable, _) => false,
@@ -221,7 +221,7 @@ impl Checker<'_> {
             }
             Op::Cast => {
                 self.is(dtype != DType::Void)?;
-                self.source_if(0, self.class(0) == Class::Value)
+                self.value(0, self.kernel.graph[src[0]].dtype)
             }
             Op::Special | Op::Variable => unreachable!("refused or replaced above"),
         }
@@ -247,7 +247,11 @@ impl Checker<'_> {
 
     fn source(&self, position: usize, class: Class, dtype: DType) -> Result<(), ErrorKind> {
         let is = self.kernel.graph[self.node.src[position]].dtype;
-        self.source_if(position, self.class(position) == class && is == dtype)
+        let admitted = match self.class(position) {
+            Class::Fetch => class == Class::Effect || class == Class::Value && is == dtype,
+            found => found == class && is == dtype,
+        };
+        self.source_if(position, admitted)
     }
 
     fn value(&self, position: usize, dtype: DType) -> Result<(), ErrorKind> {

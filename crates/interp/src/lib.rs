@@ -29,7 +29,7 @@ mod shuffle;
 
 use uop::{Graph, Id};
 
-pub use alu::{AluError, alu};
+pub use alu::{AluError, alu, atomic};
 pub use data::{Data, Element};
 pub use error::{Error, ErrorKind, Point};
 

@@ -1,9 +1,9 @@
 //! Evaluation (docs/ir.md, S6): one slot per node with a value for each lane, a stamp per range,
 //! and an explicit stack.
 
-use uop::{Const, Instance, Op};
+use uop::{Const, DType, Instance, Op};
 
-use crate::alu::{AluError, alu};
+use crate::alu::{AluError, alu, atomic};
 use crate::data::Data;
 use crate::error::{Error, ErrorKind};
 use crate::plan::{Action, Level, Plan, Site, Step, Storage};
@@ -222,15 +222,22 @@ impl<'a> Machine<'a> {
             }
             Action::Atomic(site, op) => {
                 let op = *op;
+                if step.dtype != DType::Void {
+                    for lane in 0..step.lanes {
+                        let active = self.is_active(step, lane);
+                        self.slots[n][lane] = active.then(|| Const::zero(step.dtype));
+                    }
+                }
                 self.effect(n, step, site, |m, element, lane| {
-                    let value = m.operand(step, 1, lane);
+                    let values = [1, op.values()].map(|source| m.operand(step, source, lane));
                     let dtype = m.dtype(site);
                     m.access(n, site, element, lane, Kind::Atomic(op, dtype))?;
                     let old = m.read(n, site, element, lane)?;
-                    let new = match op {
-                        uop::AtomicOp::Add => m.alu(n, Op::Add, dtype, &[old, value], lane)?,
-                    };
+                    let new = atomic(op, dtype, old, &values[..op.values()]);
+                    let new =
+                        new.map_err(|_| m.error(n, ErrorKind::DType { op: Op::Custom, dtype }))?;
                     m.write(site, element, lane, new);
+                    m.slots[n][lane] = Some(old);
                     Ok(())
                 })?;
             }
@@ -312,7 +319,7 @@ impl<'a> Machine<'a> {
         &self,
         n: usize,
         op: Op,
-        dtype: uop::DType,
+        dtype: DType,
         args: &[Const],
         lane: usize,
     ) -> Result<Const, Error> {
@@ -431,7 +438,7 @@ impl<'a> Machine<'a> {
         Err(self.error(n, kind))
     }
 
-    fn dtype(&self, site: &Site) -> uop::DType {
+    fn dtype(&self, site: &Site) -> DType {
         let node = match site.storage {
             Storage::Param(param) => self.plan.params[param].node,
             Storage::Buffer(buffer) => self.plan.buffers[buffer].node,

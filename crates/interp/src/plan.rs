@@ -331,7 +331,7 @@ impl Plan {
             Op::Range => Action::Range,
             Op::Index => Action::Index(self.shape(node.src[0], values).into()),
             Op::After => match Class::of(graph, n) {
-                Class::Value | Class::Address => Action::Move,
+                Class::Value | Class::Fetch | Class::Address => Action::Move,
                 Class::Storage | Class::Effect | Class::Sink => Action::Nothing,
             },
             Op::Load => Action::Load(self.site(n)),

@@ -266,18 +266,43 @@ impl<'p> Translator<'p, '_> {
                 ins.store(MEMORY, value, pointer, Offset32::new(0));
                 Ok(None)
             }
-            Stmt::Atomic { op, address, value } => {
-                require(
-                    matches!(address.storage, Storage::Param(_)),
-                    "an atomic on a register buffer",
-                )?;
+            Stmt::Atomic { op, address, values, old, gate } => {
+                let parameter = matches!(address.storage, Storage::Param(_));
+                require(parameter, "an atomic on a register buffer")?;
+                require(values.len() == op.values(), "an atomic of other operands")?;
                 self.mutable(address.storage)?;
-                let (pointer, dtype) = self.address(*address)?;
-                let value = self.typed(*value, dtype)?;
-                self.atomic(*op, dtype, pointer, value)?;
+                let dtype = self.element(address.storage)?;
+                let before = self.gated(*gate, dtype, |t| {
+                    let (pointer, _) = t.address(*address)?;
+                    let values = values.iter().map(|&value| t.typed(value, dtype));
+                    t.atomic(*op, dtype, pointer, &values.collect::<Result<Vec<_>, _>>()?)
+                })?;
+                if let Some(old) = old {
+                    self.define(*old, dtype, before)?;
+                }
                 Ok(None)
             }
         }
+    }
+
+    /// The value that `access` gives; with a gate that is false, the alternative and no access.
+    fn gated(
+        &mut self,
+        gate: Option<(Value, Value)>,
+        dtype: DType,
+        access: impl FnOnce(&mut Self) -> Result<ir::Value, JitErrorKind>,
+    ) -> Result<ir::Value, JitErrorKind> {
+        let Some((gate, alt)) = gate else { return access(self) };
+        let (gate, alt) = (self.typed(gate, DType::Bool)?, self.typed(alt, dtype)?);
+        let (then, join) = (self.builder.create_block(), self.builder.create_block());
+        let result = self.builder.append_block_param(join, machine(dtype)?.0);
+        let ins = self.builder.ins();
+        ins.brif(gate, then, &[], join, &[BlockArg::Value(alt)]);
+        self.builder.switch_to_block(then);
+        let value = access(self)?;
+        self.builder.ins().jump(join, &[BlockArg::Value(value)]);
+        self.builder.switch_to_block(join);
+        Ok(result)
     }
 
     fn expr(&mut self, expr: &Expr, dtype: DType) -> Result<ir::Value, JitErrorKind> {
@@ -321,23 +346,10 @@ impl<'p> Translator<'p, '_> {
             Expr::Load { address, gate } => {
                 let element = self.element(address.storage)?;
                 require(dtype == element, "a load of another type")?;
-                let Some((gate, alt)) = gate else {
-                    let (pointer, _) = self.address(*address)?;
-                    let ins = self.builder.ins();
-                    return Ok(ins.load(ty, MEMORY, pointer, Offset32::new(0)));
-                };
-                let (gate, alt) = (self.typed(*gate, DType::Bool)?, self.typed(*alt, dtype)?);
-                let (then, join) = (self.builder.create_block(), self.builder.create_block());
-                let result = self.builder.append_block_param(join, ty);
-                let ins = self.builder.ins();
-                ins.brif(gate, then, &[], join, &[BlockArg::Value(alt)]);
-                self.builder.switch_to_block(then);
-                let (pointer, _) = self.address(*address)?;
-                let ins = self.builder.ins();
-                let load = ins.load(ty, MEMORY, pointer, Offset32::new(0));
-                self.builder.ins().jump(join, &[BlockArg::Value(load)]);
-                self.builder.switch_to_block(join);
-                Ok(result)
+                self.gated(*gate, dtype, |t| {
+                    let (pointer, _) = t.address(*address)?;
+                    Ok(t.builder.ins().load(ty, MEMORY, pointer, Offset32::new(0)))
+                })
             }
         }
     }
@@ -554,42 +566,85 @@ impl<'p> Translator<'p, '_> {
         self.float(bits)
     }
 
+    /// Does the atomic and returns the old value.
     fn atomic(
         &mut self,
         op: AtomicOp,
         dtype: DType,
         pointer: ir::Value,
+        values: &[ir::Value],
+    ) -> Result<ir::Value, JitErrorKind> {
+        op.works_on(dtype).map_err(|_| JitErrorKind::Atomic { op, dtype })?;
+        let (ty, kind, _) = machine(dtype)?;
+        let (is_float, int) = (kind == Kind::Float, ty.as_int());
+        let rmw = match (op, kind) {
+            (AtomicOp::Add | AtomicOp::Max | AtomicOp::Min, Kind::Float) => {
+                return Ok(self.atomic_float(op, int, pointer, values[0]));
+            }
+            (AtomicOp::Cas, _) => None,
+            (AtomicOp::Add, _) => Some(AtomicRmwOp::Add),
+            (AtomicOp::Max, Kind::Unsigned) => Some(AtomicRmwOp::Umax),
+            (AtomicOp::Max, _) => Some(AtomicRmwOp::Smax),
+            (AtomicOp::Min, Kind::Unsigned) => Some(AtomicRmwOp::Umin),
+            (AtomicOp::Min, _) => Some(AtomicRmwOp::Smin),
+            (AtomicOp::And, _) => Some(AtomicRmwOp::And),
+            (AtomicOp::Or, _) => Some(AtomicRmwOp::Or),
+            (AtomicOp::Xor, _) => Some(AtomicRmwOp::Xor),
+            (AtomicOp::Exchange, _) => Some(AtomicRmwOp::Xchg),
+        };
+        let words = values.iter().map(|&value| if is_float { self.bits(value) } else { value });
+        let words: Vec<ir::Value> = words.collect();
+        let ins = self.builder.ins();
+        let old = match rmw {
+            Some(rmw) => ins.atomic_rmw(int, MEMORY, rmw, pointer, words[0]),
+            None => ins.atomic_cas(MEMORY, pointer, words[0], words[1]),
+        };
+        Ok(if is_float { self.float(old) } else { old })
+    }
+
+    /// An atomic sum, maximum or minimum of floats of the size of `ty`, by compare and exchange.
+    fn atomic_float(
+        &mut self,
+        op: AtomicOp,
+        ty: Type,
+        pointer: ir::Value,
         value: ir::Value,
-    ) -> Result<(), JitErrorKind> {
-        let (ty, kind, log2_size) = machine(dtype)?;
-        match (op, kind) {
-            (AtomicOp::Add, Kind::Signed | Kind::Unsigned) if log2_size >= 2 => {
-                let ins = self.builder.ins();
-                ins.atomic_rmw(ty, MEMORY, AtomicRmwOp::Add, pointer, value);
-                Ok(())
-            }
-            (AtomicOp::Add, Kind::Float) => {
-                let ty = ty.as_int();
-                let (retry, done) = (self.builder.create_block(), self.builder.create_block());
-                let old = self.builder.append_block_param(retry, ty);
-                let ins = self.builder.ins();
-                let first = ins.atomic_load(ty, MEMORY, pointer);
-                self.builder.ins().jump(retry, &[BlockArg::Value(first)]);
-                self.builder.switch_to_block(retry);
-                let float = self.float(old);
-                let sum = self.builder.ins().fadd(float, value);
-                let new = self.bits(sum);
-                let ins = self.builder.ins();
-                let seen = ins.atomic_cas(MEMORY, pointer, old, new);
-                // Bits are compared, not floats: a NaN would try for ever.
-                let again = self.builder.ins().icmp(IntCC::NotEqual, seen, old);
-                let ins = self.builder.ins();
-                ins.brif(again, retry, &[BlockArg::Value(seen)], done, &[]);
-                self.builder.switch_to_block(done);
-                Ok(())
-            }
-            (AtomicOp::Add, _) => Err(JitErrorKind::Atomic { op, dtype }),
-        }
+    ) -> ir::Value {
+        let (retry, done) = (self.builder.create_block(), self.builder.create_block());
+        let old = self.builder.append_block_param(retry, ty);
+        let ins = self.builder.ins();
+        let first = ins.atomic_load(ty, MEMORY, pointer);
+        self.builder.ins().jump(retry, &[BlockArg::Value(first)]);
+        self.builder.switch_to_block(retry);
+        let float = self.float(old);
+        let new = if op == AtomicOp::Add {
+            let sum = self.builder.ins().fadd(float, value);
+            self.bits(sum)
+        } else {
+            // The old value stays if it is a NaN, beyond the new one, or equal to it; of zeros,
+            // which are equal, the sign of the new one decides.
+            let bits = self.bits(value);
+            let (x, y, sign) = match op {
+                AtomicOp::Max => (value, float, IntCC::SignedLessThan),
+                _ => (float, value, IntCC::SignedGreaterThanOrEqual),
+            };
+            let beyond = self.builder.ins().fcmp(FloatCC::LessThan, x, y);
+            let equal = self.builder.ins().fcmp(FloatCC::Equal, x, y);
+            let signed = self.builder.ins().icmp_imm_s(sign, bits, 0);
+            let equal = self.builder.ins().band(equal, signed);
+            let stays = self.builder.ins().bor(beyond, equal);
+            let nan = self.builder.ins().fcmp(FloatCC::NotEqual, float, float);
+            let stays = self.builder.ins().bor(stays, nan);
+            self.builder.ins().select(stays, old, bits)
+        };
+        let ins = self.builder.ins();
+        let seen = ins.atomic_cas(MEMORY, pointer, old, new);
+        // Bits are compared, not floats: a NaN would try for ever.
+        let again = self.builder.ins().icmp(IntCC::NotEqual, seen, old);
+        let ins = self.builder.ins();
+        ins.brif(again, retry, &[BlockArg::Value(seen)], done, &[]);
+        self.builder.switch_to_block(done);
+        float
     }
 
     /// The address in bytes and the type of the element there.

@@ -130,6 +130,14 @@ pub enum LowerErrorKind {
         /// The write.
         write: Id,
     },
+    /// The value of an atomic that happens once for all points of a parallel range is used at each.
+    #[error(
+        "this uses, at each point of the parallel range {range}, the old value of an atomic that happens once for all of them; no target can do that yet: do the atomic inside the range with after({range}), or split the kernel"
+    )]
+    ValueForAll {
+        /// The parallel range.
+        range: Id,
+    },
     /// An effect happens once per group, inside a local range without points.
     #[error(
         "this effect happens once for all points of {range}, which has none; close {range} around what uses it only"

@@ -94,10 +94,7 @@ fn every_statement_has_a_text() {
             cond,
             body: vec![
                 Stmt::Store { address: reg(var), value: inner },
-                Stmt::If {
-                    cond,
-                    body: vec![Stmt::Atomic { op: AtomicOp::Add, address: out(one), value: cast }],
-                },
+                Stmt::If { cond, body: vec![atomic(AtomicOp::Add, out(one), &[cast])] },
                 Stmt::If { cond, body: vec![] },
             ],
         },
@@ -226,8 +223,8 @@ fn writes() {
     let f = b.constant(F32, Const::from(1.0f32));
     b.0.body.push(Stmt::Store { address: x(i), value: f });
     b.0.body.push(Stmt::Store { address: out(i), value: f });
-    b.0.body.push(Stmt::Atomic { op: AtomicOp::Add, address: reg(i), value: i });
-    b.0.body.push(Stmt::Atomic { op: AtomicOp::Add, address: out(i), value: i });
+    b.0.body.push(atomic(AtomicOp::Add, reg(i), &[i]));
+    b.0.body.push(atomic(AtomicOp::Add, out(i), &[i]));
     let nowhere = Address { storage: Storage::Register(1), offset: i };
     b.0.body.push(Stmt::Store { address: nowhere, value: i });
     b.invalid(expect![[r#"
@@ -285,4 +282,9 @@ fn text_is_canonical() {
     let caps = Caps { grid: None, narrow_index: true };
     let text = |noise| common::lower(&build(noise), &caps).unwrap().to_string();
     assert_eq!(text(0), text(9));
+}
+
+/// An atomic whose old value is not used.
+fn atomic(op: AtomicOp, address: Address, values: &[Value]) -> Stmt {
+    Stmt::Atomic { op, address, values: values.into(), old: None, gate: None }
 }

@@ -10,7 +10,8 @@ use uop::{AxisType, DType, Kernel, KernelGraph};
 #[track_caller]
 fn launch_absent(compiled: &Compiled) -> Launched {
     let absent = |param: &runtime::ProgramParam| {
-        let shape: Vec<usize> = param.shape.iter().map(|&n| n as usize).collect();
+        let shape = param.shape_at(&[]).expect("there are no variables");
+        let shape: Vec<usize> = shape.iter().map(|&n| n as usize).collect();
         let len = shape.iter().product();
         Buffer::absent(param.dtype, len, param.mutable).with_shape(&shape)
     };

@@ -26,6 +26,11 @@ pub struct Dialect {
     pub(crate) index: fn(LaunchIndex) -> Option<&'static str>,
     /// How an atomic is spelled; `None` if there is none.
     pub(crate) atomic: fn(AtomicOp, DType) -> Option<Atomic>,
+    /// Loads `old` from `p` atomically.
+    pub(crate) atomic_load: &'static str,
+    /// Whether `*p` had the bits of `old` and is `next` now; else `old` is what it has. Bits, so that
+    /// a NaN does not loop for ever.
+    pub(crate) compare_exchange: &'static str,
     /// The lines of the head comment below the arguments.
     pub(crate) notes: fn(&Kernel) -> String,
     /// What stands between the head comment and the helpers.
@@ -34,12 +39,30 @@ pub struct Dialect {
     pub(crate) functions: fn(&Kernel) -> String,
 }
 
-/// A call that does an atomic: `function(&element, value rest)`.
-#[derive(Clone, Copy, Debug)]
+/// A call that does an atomic and gives the old value: `function(&element, values rest)`.
+#[derive(Clone, Debug)]
 pub(crate) struct Atomic {
-    pub(crate) function: &'static str,
+    pub(crate) function: String,
     pub(crate) rest: &'static str,
     pub(crate) helper: Option<Helper>,
+}
+
+impl Atomic {
+    /// By the function `builtin`, if there is one, else by a helper; `None` if there is no such
+    /// atomic.
+    fn new(
+        op: AtomicOp,
+        dtype: DType,
+        builtin: Option<String>,
+        rest: &'static str,
+    ) -> Option<Atomic> {
+        op.works_on(dtype).ok()?;
+        let helper = Helper::Atomic(op, dtype);
+        Some(match builtin {
+            Some(function) => Atomic { function, rest, helper: None },
+            None => Atomic { function: helper.name(), rest: "", helper: Some(helper) },
+        })
+    }
 }
 
 /// C11 with the atomic builtins of gcc and clang, for a program without a grid.
@@ -57,6 +80,8 @@ pub const C: Dialect = Dialect {
     entry_suffix: "_range",
     index: c_index,
     atomic: c_atomic,
+    atomic_load: "__atomic_load(p, &old, __ATOMIC_RELAXED)",
+    compare_exchange: "__atomic_compare_exchange(p, &old, &next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)",
     notes: c_notes,
     prelude: c_prelude,
     functions: c_functions,
@@ -83,6 +108,9 @@ pub const HIP: Dialect = Dialect {
     entry_suffix: "",
     index: hip_index,
     atomic: hip_atomic,
+    atomic_load: "old = __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)",
+    compare_exchange: "__hip_atomic_compare_exchange_strong(\
+        p, &old, next, __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)",
     notes: hip_notes,
     prelude: hip_prelude,
     functions: hip_functions,
@@ -169,27 +197,15 @@ fn c_index(index: LaunchIndex) -> Option<&'static str> {
 }
 
 fn c_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
-    match (op, dtype) {
-        // The builtins wrap, signed or not:
-        // https://gcc.gnu.org/onlinedocs/gcc/_005f_005fatomic-Builtins.html
-        // gcc's takes no float.
-        (AtomicOp::Add, DType::F32) => Some(Atomic {
-            function: "atomic_add_f32",
-            rest: "",
-            helper: Some(Helper::AtomicAdd(dtype)),
-        }),
-        (AtomicOp::Add, DType::F64) => Some(Atomic {
-            function: "atomic_add_f64",
-            rest: "",
-            helper: Some(Helper::AtomicAdd(dtype)),
-        }),
-        (AtomicOp::Add, DType::I32 | DType::I64 | DType::U32 | DType::U64) => Some(Atomic {
-            function: "__atomic_fetch_add",
-            rest: ", __ATOMIC_RELAXED",
-            helper: None,
-        }),
-        (AtomicOp::Add, _) => None,
-    }
+    // The builtins wrap, signed or not, and gcc's take no float:
+    // https://gcc.gnu.org/onlinedocs/gcc/_005f_005fatomic-Builtins.html
+    let builtin = match op {
+        _ if dtype.is_float() => None,
+        AtomicOp::Max | AtomicOp::Min | AtomicOp::Cas => None,
+        AtomicOp::Exchange => Some("__atomic_exchange_n".to_owned()),
+        _ => Some(format!("__atomic_fetch_{}", op.name())),
+    };
+    Atomic::new(op, dtype, builtin, ", __ATOMIC_RELAXED")
 }
 
 fn c_notes(kernel: &Kernel) -> String {
@@ -307,15 +323,15 @@ fn hip_index(index: LaunchIndex) -> Option<&'static str> {
 }
 
 fn hip_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
-    match (op, dtype) {
-        // Agent scope: all work-items of one device, no other device and no host.
-        (AtomicOp::Add, _) if matches!(dtype.size(), Some(4 | 8)) => Some(Atomic {
-            function: "__hip_atomic_fetch_add",
-            rest: ", __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT",
-            helper: None,
-        }),
-        (AtomicOp::Add, _) => None,
-    }
+    let builtin = match op {
+        // Those of floats ignore a NaN.
+        AtomicOp::Max | AtomicOp::Min if dtype.is_float() => None,
+        AtomicOp::Cas => None,
+        AtomicOp::Exchange => Some("__hip_atomic_exchange".to_owned()),
+        _ => Some(format!("__hip_atomic_fetch_{}", op.name())),
+    };
+    // Agent scope: all work-items of one device, no other device and no host.
+    Atomic::new(op, dtype, builtin, ", __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT")
 }
 
 fn hip_notes(kernel: &Kernel) -> String {
@@ -338,8 +354,8 @@ fn hip_notes(kernel: &Kernel) -> String {
         .used
         .atomics
         .iter()
-        .filter(|&&slot| kernel.program.params[slot].dtype.is_float())
-        .map(|&slot| kernel.params[slot].as_str())
+        .filter(|&&(slot, op)| op == AtomicOp::Add && kernel.program.params[slot].dtype.is_float())
+        .map(|&(slot, _)| kernel.params[slot].as_str())
         .collect();
     if !atomics.is_empty() {
         out += &format!(
@@ -441,7 +457,7 @@ impl Kernel<'_> {
         // Launches check that a mutable buffer overlaps no other, so `restrict` is right, with one
         // exception: an element that is updated atomically is modified through another pointer,
         // that of another thread or work-item, while this one is in use (C11 section 6.7.3.1).
-        let restrict = if self.used.atomics.contains(&slot) {
+        let restrict = if self.used.atomics.iter().any(|&(updated, _)| updated == slot) {
             String::new()
         } else {
             format!("{} ", self.dialect.restrict)

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use lower::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
 use slotmap::SecondaryMap;
-use uop::{Const, DType, Op};
+use uop::{AtomicOp, Const, DType, Op};
 
 use crate::alu::Alu;
 use crate::dialect::Dialect;
@@ -53,8 +53,8 @@ pub(crate) enum Helper {
     ToBits(DType),
     /// A float of the first type as a value of the second.
     Convert(DType, DType),
-    /// An atomic sum of this type.
-    AtomicAdd(DType),
+    /// An atomic of this type, by compare and exchange.
+    Atomic(AtomicOp, DType),
 }
 
 /// What the body of a kernel uses.
@@ -62,8 +62,8 @@ pub(crate) enum Helper {
 pub(crate) struct Used {
     /// By slot.
     pub(crate) params: BTreeSet<usize>,
-    /// The parameters that an atomic updates, by slot.
-    pub(crate) atomics: BTreeSet<usize>,
+    /// The parameters that an atomic updates, by slot, and how.
+    pub(crate) atomics: BTreeSet<(usize, AtomicOp)>,
     pub(crate) indices: HashSet<LaunchIndex>,
     pub(crate) helpers: BTreeSet<Helper>,
     /// Whether `bool`, `true` or `false` is spelled.
@@ -246,16 +246,27 @@ impl Helper {
                     from = ty(from),
                 )
             }
-            // The builtins compare bits, so that a NaN does not loop for ever.
-            Helper::AtomicAdd(dtype) => format!(
-                "{qualifier} void {name}({ty} *p, {ty} value) {{\n    \
-                     {ty} old, sum;\n    \
-                     __atomic_load(p, &old, __ATOMIC_RELAXED);\n    \
-                     do {{\n        \
-                         sum = old + value;\n    \
-                     }} while (!__atomic_compare_exchange(p, &old, &sum, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));\n\
+            Helper::Atomic(AtomicOp::Cas, dtype) => format!(
+                "{qualifier} {ty} {name}({ty} *p, {ty} old, {ty} next) {{\n    \
+                     {exchange};\n    \
+                     return old;\n\
                  }}\n",
                 ty = ty(dtype),
+                exchange = dialect.compare_exchange,
+            ),
+            Helper::Atomic(op, dtype) => format!(
+                "{qualifier} {ty} {name}({ty} *p, {ty} value) {{\n    \
+                     {ty} old, next;\n    \
+                     {load};\n    \
+                     do {{\n        \
+                         next = {next};\n    \
+                     }} while (!{exchange});\n    \
+                     return old;\n\
+                 }}\n",
+                ty = ty(dtype),
+                load = dialect.atomic_load,
+                next = update(op, dtype.is_float()),
+                exchange = dialect.compare_exchange,
             ),
         }
     }
@@ -266,9 +277,26 @@ impl Helper {
             Helper::FromBits(dtype) => format!("{dtype}_from_bits"),
             Helper::ToBits(dtype) => format!("{dtype}_to_bits"),
             Helper::Convert(from, to) => format!("{from}_to_{to}"),
-            Helper::AtomicAdd(dtype) => format!("atomic_add_{dtype}"),
+            Helper::Atomic(op, dtype) => format!("atomic_{}_{dtype}", op.name()),
         }
     }
+}
+
+/// What an atomic makes of `old` and `value`, where a dialect has no builtin for it.
+fn update(op: AtomicOp, is_float: bool) -> String {
+    let (beyond, positive) = match op {
+        AtomicOp::Max => ("value < old", ""),
+        AtomicOp::Min => ("old < value", "!"),
+        AtomicOp::Add => return "old + value".to_owned(),
+        AtomicOp::Exchange => return "value".to_owned(),
+        _ => unreachable!("every dialect has builtins for {op:?}"),
+    };
+    if !is_float {
+        return format!("{beyond} ? old : value");
+    }
+    // Equal ones differ only if they are zeros.
+    let equal = format!("(value == old && {positive}__builtin_signbit(value))");
+    format!("old != old || {beyond} || {equal} ? old : value")
 }
 
 /// How a value is written.
@@ -320,8 +348,17 @@ impl Fates {
                         self.uses(&[*cond], block);
                     }
                 }
-                Stmt::Store { address, value } | Stmt::Atomic { address, value, .. } => {
-                    self.uses(&[address.offset, *value], block);
+                Stmt::Store { address, value } => self.uses(&[address.offset, *value], block),
+                Stmt::Atomic { address, values, old, gate, .. } => {
+                    if let Some(old) = *old {
+                        let used = self.uses.contains_key(old);
+                        self.fates.insert(old, if used { Fate::Named } else { Fate::Dead });
+                    }
+                    self.uses(&[address.offset], block);
+                    self.uses(values, block);
+                    if let Some((gate, alternative)) = gate {
+                        self.uses(&[*gate, *alternative], block);
+                    }
                 }
             }
         }
@@ -488,7 +525,7 @@ impl<'a> Emitter<'a> {
                     let value = &self.texts[*value].text;
                     self.line(depth, &format!("{place} = {value};"));
                 }
-                Stmt::Atomic { op, address, value } => {
+                Stmt::Atomic { op, address, values, old, gate } => {
                     let dtype = self.program.element(address.storage);
                     let Some(atomic) = (self.dialect.atomic)(*op, dtype) else {
                         self.error(EmitErrorKind::Atomic { op: *op, dtype });
@@ -496,12 +533,32 @@ impl<'a> Emitter<'a> {
                     };
                     self.used.helpers.extend(atomic.helper);
                     if let Storage::Param(slot) = address.storage {
-                        self.used.atomics.insert(slot);
+                        self.used.atomics.insert((slot, *op));
                     }
                     let place = self.place(*address);
-                    let value = &self.texts[*value].text;
+                    let values: Vec<&str> =
+                        values.iter().map(|&value| self.texts[value].text.as_str()).collect();
                     let (function, rest) = (atomic.function, atomic.rest);
-                    self.line(depth, &format!("{function}(&{place}, {value}{rest});"));
+                    let call = format!("{function}(&{place}, {}{rest})", values.join(", "));
+                    let call = match gate {
+                        None => Text::atom(call),
+                        Some((gate, alternative)) => {
+                            let [gate, alternative] =
+                                [gate, alternative].map(|&value| &self.texts[value]);
+                            Text::ternary(gate, &Text::atom(call), alternative)
+                        }
+                    };
+                    match old.filter(|&old| self.fates[old] != Fate::Dead) {
+                        None if gate.is_some() => {
+                            self.line(depth, &format!("(void)({});", call.text));
+                        }
+                        None => self.line(depth, &format!("{};", call.text)),
+                        Some(old) => {
+                            let (ty, name) = (self.dtype(dtype), self.names.number("old"));
+                            self.line(depth, &format!("const {ty} {name} = {};", call.text));
+                            self.bind(old, Text::atom(name));
+                        }
+                    }
                 }
             }
         }

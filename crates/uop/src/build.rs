@@ -29,7 +29,7 @@ use std::panic::Location;
 
 use thiserror::Error;
 
-use crate::custom::{Custom, atomic};
+use crate::custom::{AtomicOp, Custom, atomic};
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Variable};
 use crate::op::Op;
@@ -359,6 +359,29 @@ impl<'k> Val<'k> {
     pub fn atomic_add_if(self, gate: Val<'k>, value: impl Operand<'k>) -> Val<'k> {
         let value = self.beside(value);
         self.kernel.custom(atomic::add(self.dtype()), [self, value, gate])
+    }
+
+    /// Does `op` with `value` to the element at this address, atomically. (For a gate, and for a
+    /// compare-and-exchange without its result, see [`Kernel::custom`] and [`atomic`].)
+    #[track_caller]
+    pub fn atomic(self, op: AtomicOp, value: impl Operand<'k>) -> Val<'k> {
+        let value = self.beside(value);
+        self.kernel.custom(atomic::of(op, self.dtype()), [self, value])
+    }
+
+    /// [`Val::atomic`] whose value is the old element.
+    #[track_caller]
+    pub fn fetch_atomic(self, op: AtomicOp, value: impl Operand<'k>) -> Val<'k> {
+        let value = self.beside(value);
+        self.kernel.custom(atomic::of(op, self.dtype()).fetch(), [self, value])
+    }
+
+    /// The element at this address, which becomes `desired`, atomically, if its bits are those of
+    /// `expected`.
+    #[track_caller]
+    pub fn fetch_cas(self, expected: impl Operand<'k>, desired: impl Operand<'k>) -> Val<'k> {
+        let values = [self, self.beside(expected), self.beside(desired)];
+        self.kernel.custom(atomic::of(AtomicOp::Cas, self.dtype()).fetch(), values)
     }
 
     /// Waives the race check of this STORE or CUSTOM: the author vouches that it never meets another

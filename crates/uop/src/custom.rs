@@ -7,13 +7,14 @@ use crate::dtype::DType;
 /// The operation of a CUSTOM.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Custom {
-    /// `old = *p; *p = old op value`, at one moment; the value is not used. Relaxed order, device
-    /// scope.
+    /// `old = *p; *p = op(old, value)`, at one moment. Relaxed order, device scope.
     Atomic {
         /// What is done to the element.
         op: AtomicOp,
         /// The type of the element.
         dtype: DType,
+        /// Whether the result is the old value; else there is none.
+        fetch: bool,
     },
 }
 
@@ -22,13 +23,54 @@ pub enum Custom {
 pub enum AtomicOp {
     /// Adds, as the op ADD does.
     Add,
+    /// The larger one. Of floats: a NaN if either is one, and -0.0 is below +0.0 (the maximum of
+    /// IEEE 754-2019), so that the order of several does not matter.
+    Max,
+    /// The smaller one, of floats likewise (minimum).
+    Min,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// The new value, whatever the old one is.
+    Exchange,
+    /// The second value, if the bits of the old one are those of the first; else the old one.
+    Cas,
 }
 
 impl AtomicOp {
+    /// Every atomic, in the order of the documentation.
+    pub const ALL: [AtomicOp; 8] = {
+        use AtomicOp::{Add, And, Cas, Exchange, Max, Min, Or, Xor};
+        [Add, Max, Min, And, Or, Xor, Exchange, Cas]
+    };
+
     /// The name in the text form and in messages.
     pub const fn name(self) -> &'static str {
-        match self {
-            AtomicOp::Add => "add",
+        ["add", "max", "min", "and", "or", "xor", "exchange", "cas"][self as usize]
+    }
+
+    /// How many values it takes, beside the address.
+    pub const fn values(self) -> usize {
+        if matches!(self, AtomicOp::Cas) { 2 } else { 1 }
+    }
+
+    /// Whether it works on elements of `dtype`.
+    ///
+    /// # Errors
+    ///
+    /// If not, the way out.
+    pub const fn works_on(self, dtype: DType) -> Result<(), &'static str> {
+        let bitwise = matches!(self, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor);
+        match dtype {
+            DType::I32 | DType::I64 | DType::U32 | DType::U64 => Ok(()),
+            DType::F32 | DType::F64 if !bitwise => Ok(()),
+            DType::F32 | DType::F64 => Err("use an integer of the same width"),
+            DType::F16 | DType::BF16 if !bitwise => Err("accumulate in f32 and cast once"),
+            DType::Void | DType::Index => Err("use a sized number"),
+            _ => Err("use i32 or u32"),
         }
     }
 }
@@ -71,31 +113,38 @@ impl Custom {
     /// Its contract.
     pub fn contract(&self) -> Contract {
         match *self {
-            Custom::Atomic { op, dtype } => Contract {
-                args: vec![CustomArg::Pointer(dtype), CustomArg::Value(dtype)],
-                result: DType::Void,
-                effect: Effect::Atomic(op),
-            },
+            Custom::Atomic { op, dtype, fetch } => {
+                let mut args = vec![CustomArg::Pointer(dtype)];
+                args.resize(1 + op.values(), CustomArg::Value(dtype));
+                let result = if fetch { dtype } else { DType::Void };
+                Contract { args, result, effect: Effect::Atomic(op) }
+            }
         }
     }
 
-    /// The operation with this name in the text form, such as `atomic_add`, on `dtype`.
-    pub fn parse(name: &str, dtype: DType) -> Option<Custom> {
-        Custom::all(dtype).find(|custom| custom.to_string() == name)
-    }
-
-    /// Every built-in operation on `dtype`.
+    /// Every built-in operation, on `dtype`, whether or not it exists for that.
     pub fn all(dtype: DType) -> impl Iterator<Item = Custom> {
-        let supported = matches!(dtype.size(), Some(4 | 8));
-        [AtomicOp::Add]
-            .into_iter()
-            .filter(move |_| supported)
-            .map(move |op| Custom::Atomic { op, dtype })
+        let both = move |op| [false, true].map(|fetch| Custom::Atomic { op, dtype, fetch });
+        AtomicOp::ALL.into_iter().flat_map(both)
     }
 
     /// Whether it exists for its dtype.
-    pub fn is_known(&self) -> bool {
-        Custom::all(self.dtype()).any(|known| known == *self)
+    ///
+    /// # Errors
+    ///
+    /// If not, the way out.
+    pub fn check(&self) -> Result<(), &'static str> {
+        match *self {
+            Custom::Atomic { op, dtype, .. } => op.works_on(dtype),
+        }
+    }
+
+    /// The same atomic, whose result is the old value.
+    #[must_use]
+    pub const fn fetch(self) -> Custom {
+        match self {
+            Custom::Atomic { op, dtype, .. } => Custom::Atomic { op, dtype, fetch: true },
+        }
     }
 
     /// The type of the elements it works on, which its name in the text form is followed by.
@@ -109,18 +158,26 @@ impl Custom {
 impl fmt::Display for Custom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Custom::Atomic { op, .. } => write!(f, "atomic_{}", op.name()),
+            Custom::Atomic { op, fetch, .. } => {
+                write!(f, "atomic_{}{}", if *fetch { "fetch_" } else { "" }, op.name())
+            }
         }
     }
 }
 
-/// Declarations of the built-in atomics.
+/// Declarations of the built-in atomics, without a result; [`Custom::fetch`] gives the old value.
+/// Arguments: the address, the value; of a CAS, what is expected before that.
 pub mod atomic {
     use super::{AtomicOp, Custom};
     use crate::dtype::DType;
 
-    /// `*p += value` on `dtype` (of 32 or 64 bits); arguments: the address, the value.
+    /// The atomic `op` on `dtype`.
+    pub const fn of(op: AtomicOp, dtype: DType) -> Custom {
+        Custom::Atomic { op, dtype, fetch: false }
+    }
+
+    /// `*p += value` on `dtype`.
     pub const fn add(dtype: DType) -> Custom {
-        Custom::Atomic { op: AtomicOp::Add, dtype }
+        of(AtomicOp::Add, dtype)
     }
 }

@@ -249,6 +249,11 @@ impl Node {
         self.op == Op::Load || self.is_effect()
     }
 
+    /// Whether it is a value as well as an effect: a CUSTOM with a result.
+    pub fn is_fetch(&self) -> bool {
+        self.op == Op::Custom && self.dtype != DType::Void
+    }
+
     /// Whether it changes memory.
     pub fn is_effect(&self) -> bool {
         // Every CUSTOM that can be declared so far has an effect.

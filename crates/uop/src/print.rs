@@ -108,7 +108,7 @@ fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
         Arg::Const(value) => value.fits(node.dtype),
         Arg::Special(special) => Special::ALL.contains(special),
         Arg::Access(access) => node.op != Op::Load || !access.assume_disjoint,
-        Arg::Custom { custom, .. } => custom.is_known(),
+        Arg::Custom { custom, .. } => custom.check().is_ok(),
         // The text form has one sink, its last line.
         Arg::Sink(name) => n == root && is_quotable(name),
     };

@@ -1,15 +1,18 @@
-//! docs/ir.md says what the code says: its table of ops is that of `Op::ALL`, and its blocks marked
+//! docs/ir.md says what the code says: its table of ops is that of `Op::ALL`, that of atomics
+//! is of `AtomicOp::ALL`, and its blocks marked
 //! `uopc` are legal kernels, in canonical text if they have no comments. `UOPC_BLESS=1` rewrites
 //! both.
 
 use std::fmt::Write;
 use std::fs;
 
-use uop::{Arity, Op, Phase, ResultType, parse, print, verify};
+use uop::{Arity, AtomicOp, DType, Op, Phase, ResultType, atomic, parse, print, verify};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ir.md");
 const BEGIN: &str = "<!-- ops:begin -->\n";
 const END: &str = "<!-- ops:end -->";
+const BEGIN_ATOMICS: &str = "<!-- atomics:begin -->\n";
+const END_ATOMICS: &str = "<!-- atomics:end -->";
 const BLOCK: &str = "```uopc\n";
 
 /// A table in Markdown, one row for each op.
@@ -34,11 +37,43 @@ fn table() -> String {
     table
 }
 
+/// A table in Markdown, one row for each kind of atomic.
+fn atomics() -> String {
+    let mut table =
+        String::from("| operation | dtypes | arguments | writes |\n|---|---|---|---|\n");
+    for op in AtomicOp::ALL {
+        let dtypes = DType::ALL.into_iter().filter(|dtype| op.works_on(*dtype).is_ok());
+        let dtypes: Vec<String> = dtypes.map(|dtype| format!("`{dtype}`")).collect();
+        let (arguments, writes) = match op {
+            AtomicOp::Add => ("`p`, `v`", "`old + v`"),
+            AtomicOp::Max => ("`p`, `v`", "the larger of `old` and `v`"),
+            AtomicOp::Min => ("`p`, `v`", "the smaller of `old` and `v`"),
+            AtomicOp::And => ("`p`, `v`", "`old & v`"),
+            AtomicOp::Or => ("`p`, `v`", "`old \\| v`"),
+            AtomicOp::Xor => ("`p`, `v`", "`old ^ v`"),
+            AtomicOp::Exchange => ("`p`, `v`", "`v`"),
+            AtomicOp::Cas => {
+                ("`p`, `v`, `w`", "`w` if the bits of `old` are those of `v`, else `old`")
+            }
+        };
+        let (custom, dtypes) = (atomic::of(op, DType::I32), dtypes.join(", "));
+        writeln!(table, "| `{custom}` | {dtypes} | {arguments} | {writes} |")
+            .expect("a string takes any text");
+    }
+    table
+}
+
+/// `text` with `table` between the marks `begin` and `end`.
+fn with_table(text: &str, begin: &str, end: &str, table: &str) -> String {
+    let (before, rest) = text.split_once(begin).expect("the page marks where the table begins");
+    let (_, after) = rest.split_once(end).expect("the page marks where the table ends");
+    format!("{before}{begin}{table}{end}{after}")
+}
+
 /// docs/ir.md as it should be, given what it is.
 fn expected(text: &str) -> String {
-    let (before, rest) = text.split_once(BEGIN).expect("the page marks where the table begins");
-    let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
-    let text = format!("{before}{BEGIN}{}{END}{after}", table());
+    let text = with_table(text, BEGIN, END, &table());
+    let text = with_table(&text, BEGIN_ATOMICS, END_ATOMICS, &atomics());
     let mut pieces = text.split(BLOCK);
     let mut expected = pieces.next().unwrap_or_default().to_string();
     for piece in pieces {

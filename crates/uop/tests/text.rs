@@ -272,13 +272,13 @@ fn errors_of_words() {
             error: 11:16: unknown hardware index `item.w`, did you mean `item.x`, `item.y` or `item.z`?
               11 | %9 = special 4 item.w
                  |                ^^^^^^
-            error: 12:14: unknown operation `atomic_sub`, did you mean `atomic_add`?
+            error: 12:14: unknown operation `atomic_sub`, did you mean `atomic_add`, `atomic_max` or `atomic_min`?
               12 | %10 = custom atomic_sub.f32 1, 2
                  |              ^^^^^^^^^^
-            error: 13:14: expected an operation with a dtype, such as `atomic_add.f32`
+            error: 13:14: expected an operation with a dtype, such as `atomic_add.i32`
               13 | %11 = custom atomic_add 1, 2
                  |              ^^^^^^^^^^
-            error: 14:25: expected `i32`, `i64`, `u32`, `u64`, `f32` or `f64` of `atomic_add`, found `bool`
+            error: 14:25: no `atomic_add` of `bool`; use i32 or u32
               14 | %12 = custom atomic_add.bool 1, 2
                  |                         ^^^^
         "#]],

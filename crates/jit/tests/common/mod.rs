@@ -100,7 +100,13 @@ impl Builder {
     pub(crate) fn atomic_add(&mut self, storage: Storage, offset: Value, value: Value) {
         let address = Address { storage, offset };
         let op = AtomicOp::Add;
-        self.stmt(Stmt::Atomic { op, address, value });
+        self.stmt(Stmt::Atomic {
+            op,
+            address,
+            values: [value].into_iter().collect(),
+            old: None,
+            gate: None,
+        });
     }
 
     pub(crate) fn repeat(&mut self, lo: Value, hi: Value, body: impl FnOnce(&mut Builder, Value)) {

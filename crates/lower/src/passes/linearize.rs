@@ -145,13 +145,7 @@ impl Linearizer<'_> {
             }
             Op::Load => {
                 let address = self.address(node.src[0]);
-                let gate = node.gate().map(|gate| {
-                    let alt = match node.src.get(2) {
-                        Some(&alt) => self.value(alt),
-                        None => self.literal(node.dtype, Const::zero(node.dtype)),
-                    };
-                    (self.value(gate), alt)
-                });
+                let gate = self.gate(n, node.src.get(2).copied());
                 self.define(n, Expr::Load { address, gate });
             }
             Op::Store => {
@@ -165,8 +159,16 @@ impl Linearizer<'_> {
                 let Arg::Custom { custom: Custom::Atomic { op, .. }, .. } = node.arg else {
                     unreachable!("the verifier rejects a custom without an operation")
                 };
-                let (address, value) = (self.address(node.src[0]), self.value(node.src[1]));
-                self.effect(n, Stmt::Atomic { op, address, value });
+                let address = self.address(node.src[0]);
+                let values = node.src[1..][..op.values()].iter().map(|&s| self.value(s)).collect();
+                if node.is_fetch() {
+                    let gate = self.gate(n, None);
+                    let old = self.program.values.insert(node.dtype);
+                    self.values.insert(n, old);
+                    self.push(n, Stmt::Atomic { op, address, values, old: Some(old), gate });
+                } else {
+                    self.effect(n, Stmt::Atomic { op, address, values, old: None, gate: None });
+                }
             }
             Op::End => self.close(n)?,
             Op::Neg
@@ -244,6 +246,16 @@ impl Linearizer<'_> {
                 LaunchIndex::Item(dim)
             }
         })
+    }
+
+    /// The gate of `n`, and its value if that is false: `alt`, or zero.
+    fn gate(&mut self, n: Id, alt: Option<Id>) -> Option<(Value, Value)> {
+        let (gate, dtype) = (self.graph[n].gate()?, self.graph[n].dtype);
+        let alt = match alt {
+            Some(alt) => self.value(alt),
+            None => self.literal(dtype, Const::zero(dtype)),
+        };
+        Some((self.value(gate), alt))
     }
 
     /// Appends `stmt` to the block of `n`, under its gate.

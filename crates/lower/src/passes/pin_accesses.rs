@@ -11,6 +11,9 @@ use crate::error::LowerError;
 /// on an index may lose a range (`i * 0` is 0), a value its operands, and a parallel range may
 /// become a loop; the access still happens once per instance, and where it did.
 ///
+/// A CUSTOM with a result also becomes an effect of the END, or of the SINK, of its innermost loop,
+/// so that it happens even if no one needs its value any more.
+///
 /// Concerns STORE, CUSTOM, a LOAD of a BUFFER or of what the kernel writes, and a LOAD inside a range
 /// that may be empty: outside it, nothing says that the address is in bounds. Takes and keeps
 /// `Phase::Proved`. Never fails.
@@ -18,6 +21,7 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
     let order = Order::of(graph, root);
     let pinned = pinned(graph, &order, root);
     let deps = dependencies(graph, &order, root, &pinned);
+    let mut results = results(graph, &order, root);
     let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
     Ok(graph.rebuild(root, |graph, old, mut node| {
         if pinned.contains(&old) {
@@ -28,6 +32,11 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
             for s in node.src.iter_mut().filter(|s| addresses.contains(s)) {
                 *s = pin(graph, *s, &deps);
             }
+        }
+        if let Some(results) = results.remove(&old) {
+            let mut effects: Sources = node.src[..1].into();
+            effects.extend(results.iter().filter_map(|n| new[n.index()]));
+            node.src[0] = graph.op(Op::Group, &effects);
         }
         let id = graph.intern(node);
         new[old.index()] = Some(id);
@@ -50,6 +59,23 @@ fn pinned(graph: &Graph, order: &Order, root: Id) -> HashSet<Id> {
     nodes.iter().copied().filter(|&n| storages(n).any(matters) || in_empty(n)).collect()
 }
 
+/// The END of each range.
+fn binders(graph: &Graph, root: Id) -> HashMap<Id, Id> {
+    let ends = graph.reachable(root).into_iter().filter(|&n| graph[n].op == Op::End);
+    ends.flat_map(|end| graph[end].src[1..].iter().map(move |&r| (r, end))).collect()
+}
+
+/// The CUSTOMs with a result, by the END of their innermost range, or the SINK.
+fn results(graph: &Graph, order: &Order, root: Id) -> HashMap<Id, Vec<Id>> {
+    let binder = binders(graph, root);
+    let mut results: HashMap<Id, Vec<Id>> = HashMap::new();
+    for n in graph.reachable(root).into_iter().filter(|&n| graph[n].is_fetch()) {
+        let end = order.nest(n).last().map_or(root, |r| binder[r]);
+        results.entry(end).or_default().push(n);
+    }
+    results
+}
+
 /// For each pinned access, what it comes after: of the earlier accesses that conflict with it, the
 /// last ones, from which the others follow; in place of one inside a loop, the END of that loop.
 fn dependencies(
@@ -59,10 +85,7 @@ fn dependencies(
     pinned: &HashSet<Id>,
 ) -> HashMap<Id, Vec<Id>> {
     let nodes = graph.reachable(root);
-    let mut binder: HashMap<Id, Id> = HashMap::new();
-    for &end in nodes.iter().filter(|&&n| graph[n].op == Op::End) {
-        binder.extend(graph[end].src[1..].iter().map(|&r| (r, end)));
-    }
+    let binder = binders(graph, root);
     // What is around `access` and stands for `before` there: not inside a range that it lacks.
     let seen_from = |access: Id, before: Id| {
         let open = order.regions().open(access);

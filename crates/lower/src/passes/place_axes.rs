@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use uop::{
     Arg, Axis, AxisType, Bounds, DType, Graph, Id, Interval, Node, Op, Order, Ranges, Special,
@@ -47,8 +47,11 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
         };
         parallel.iter().copied().filter(|r| !open.contains(r) && around(r)).collect()
     };
+    // By id, the atomics that happen at one point only whose values a node depends on.
+    let mut values: Vec<Ranges> = vec![Ranges::new(); root.index() + 1];
     for n in graph.reachable(root) {
         let missing = missing(n);
+        values[n.index()] = single_value(graph, &order, n, &missing, &values)?;
         shared_load(graph, &order, root, n, &missing)?;
         private_buffer(graph, &order, n, &places)?;
         let empty = |r: &&Id| extents[*r].lo < 1;
@@ -118,6 +121,37 @@ fn shared_load(
                 range: graph.origin(range),
                 write: graph.origin(write),
             },
+        }),
+    }
+}
+
+/// The ranges of `missing` if `n` is an atomic with a value, and those of the `values` that `n` is
+/// computed from.
+///
+/// # Errors
+///
+/// `ValueForAll` if one of these is open at `n`: it would need the value at each of its points.
+fn single_value(
+    graph: &Graph,
+    order: &Order,
+    n: Id,
+    missing: &[Id],
+    values: &[Ranges],
+) -> Result<Ranges, LowerError> {
+    let node = &graph[n];
+    let own = if node.is_fetch() { missing } else { &[] };
+    let sources = match node.op {
+        Op::End | Op::Group | Op::Sink => &[],
+        Op::After => &node.src[..1],
+        _ => &node.src[..],
+    };
+    let ranges = sources.iter().flat_map(|s| &values[s.index()]).chain(own).copied();
+    let ranges: BTreeSet<Id> = ranges.collect();
+    match ranges.iter().find(|r| order.regions().open(n).contains(r)) {
+        None => Ok(ranges.into_iter().collect()),
+        Some(&range) => Err(LowerError {
+            node: graph.origin(n),
+            kind: LowerErrorKind::ValueForAll { range: graph.origin(range) },
         }),
     }
 }

@@ -70,7 +70,8 @@ pub(super) fn defined_by(stmt: &Stmt) -> Option<Value> {
     match *stmt {
         Stmt::Let { value, .. } => Some(value),
         Stmt::For { var, .. } => Some(var),
-        Stmt::If { .. } | Stmt::Store { .. } | Stmt::Atomic { .. } => None,
+        Stmt::Atomic { old, .. } => old,
+        Stmt::If { .. } | Stmt::Store { .. } => None,
     }
 }
 
@@ -157,8 +158,14 @@ impl Text<'_> {
             Stmt::Store { address, value } => {
                 format!("store {}, {}", self.address(*address), self.value(*value))
             }
-            Stmt::Atomic { op, address, value } => {
-                format!("atomic {} {}, {}", op.name(), self.address(*address), self.value(*value))
+            Stmt::Atomic { op, address, values, old, gate } => {
+                let old = old.map(|old| format!("{} = ", self.typed(old))).unwrap_or_default();
+                let values: Vec<String> = values.iter().map(|&value| self.value(value)).collect();
+                let gate = gate.map(|(gate, alt)| {
+                    format!(" if {} else {}", self.value(gate), self.value(alt))
+                });
+                let (address, gate) = (self.address(*address), gate.unwrap_or_default());
+                format!("{old}atomic {} {address}, {}{gate}", op.name(), values.join(", "))
             }
         }
     }

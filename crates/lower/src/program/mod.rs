@@ -3,7 +3,8 @@
 //!
 //! Terms and invariants, which [`Program::validate`] checks:
 //!
-//! - A *value* is defined once, by a [`Stmt::Let`] or as the variable of a [`Stmt::For`], and used
+//! - A *value* is defined once, by a [`Stmt::Let`], as the variable of a [`Stmt::For`] or
+//!   as the old value of a [`Stmt::Atomic`], and used
 //!   only after that, in the same block or one inside it.
 //! - No value is `index` or `void`: a pass has chosen i32 or i64.
 //! - An [`Address`] counts elements, not bytes. It is within its buffer whenever the statement is
@@ -169,14 +170,18 @@ pub enum Stmt {
         /// What.
         value: Value,
     },
-    /// `old = *address; *address = old op value` at one moment; relaxed order, device scope.
+    /// `old = *address; *address = op(old, values…)` at one moment; relaxed order, device scope.
     Atomic {
         /// What is done to the element.
         op: AtomicOp,
         /// Where; always a parameter.
         address: Address,
-        /// The operand, of the element's type.
-        value: Value,
+        /// The operands, of the element's type.
+        values: SmallVec<[Value; 2]>,
+        /// The old value, if it is asked for; its definition.
+        old: Option<Value>,
+        /// Gate, and what the old value is if it is false; only with `old`.
+        gate: Option<(Value, Value)>,
     },
 }
 

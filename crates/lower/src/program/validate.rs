@@ -2,7 +2,7 @@ use std::fmt;
 
 use slotmap::SecondaryMap;
 use thiserror::Error;
-use uop::{Custom, DType, Op};
+use uop::{DType, Op};
 
 use super::display::{Step, Walk, defined_by, may_wrap, numbers};
 use super::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
@@ -198,16 +198,29 @@ impl Validator<'_> {
                 }
             }
             Stmt::If { cond, .. } => self.expect("the condition", *cond, DType::Bool),
-            Stmt::Store { address, value } => self.write(*address, *value),
-            Stmt::Atomic { op, address, value } => {
-                self.write(*address, *value);
+            Stmt::Store { address, value } => self.write(*address, &[*value]),
+            Stmt::Atomic { op, address, values, old, gate } => {
+                self.write(*address, values);
+                let count = values.len();
+                if count != op.values() {
+                    self.error(format!("atomic {} of {count} values", op.name()));
+                }
                 if let Storage::Register(number) = address.storage {
                     self.error(format!("atomic on reg.{number}, which is one work-item's"));
                 }
-                if let Some(dtype) = self.element(address.storage)
-                    && !Custom::all(dtype).any(|known| known == Custom::Atomic { op: *op, dtype })
-                {
+                let Some(dtype) = self.element(address.storage) else { return };
+                if op.works_on(dtype).is_err() {
                     self.error(format!("no atomic {} of {dtype}", op.name()));
+                }
+                if let Some(&old) = old.and_then(|old| self.program.values.get(old)) {
+                    self.is("the old value", old, dtype);
+                }
+                if let Some((gate, alt)) = gate {
+                    self.expect("the gate", *gate, DType::Bool);
+                    self.expect("the alternative", *alt, dtype);
+                    if old.is_none() {
+                        self.error("an alternative of no value");
+                    }
                 }
             }
         }
@@ -263,10 +276,12 @@ impl Validator<'_> {
         }
     }
 
-    fn write(&mut self, address: Address, value: Value) {
+    fn write(&mut self, address: Address, values: &[Value]) {
         self.address(address);
         let Some(element) = self.element(address.storage) else { return };
-        self.expect("what is written", value, element);
+        for &value in values {
+            self.expect("what is written", value, element);
+        }
         if let Storage::Param(slot) = address.storage
             && !self.program.params[slot].mutable
         {

@@ -203,7 +203,8 @@ impl<'g> Prover<'g> {
     fn agrees(&self, atom: Id, equal: &Equal) -> bool {
         let fixed = |n: Id| {
             let storage = self.graph.storage(self.graph[n].src.first().copied().unwrap_or(n));
-            self.graph[n].op != Op::Load || storage.is_some_and(|s| !self.written.contains(&s))
+            let is_data = self.graph[n].op == Op::Load || self.graph[n].is_fetch();
+            !is_data || storage.is_some_and(|s| !self.written.contains(&s))
         };
         self.order.regions().open(atom).iter().all(|r| equal.contains(r))
             && self.graph.reachable(atom).into_iter().all(fixed)
@@ -235,7 +236,9 @@ impl<'g> Prover<'g> {
         let data = [a, b].into_iter().find_map(|access| {
             let index = index_of(self.graph, access.address);
             let indices = graph[index].src[1..].iter();
-            indices.flat_map(|&i| graph.reachable(i)).find(|&n| graph[n].op == Op::Load)
+            indices
+                .flat_map(|&i| graph.reachable(i))
+                .find(|&n| graph[n].op == Op::Load || graph[n].is_fetch())
         });
         LowerError {
             node: graph.origin(a.node),

@@ -2,11 +2,11 @@
 //! lowered kernel with the oracle.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
-use interp::{Data, Options, OutOfBounds, alu};
+use interp::{Data, Options, OutOfBounds, alu, atomic};
 use lower::program::{Expr, Launch, LaunchIndex, Stmt, Storage, Value};
 use lower::{Caps, GridLimits, LowerError, Program, Size, lower_observed};
 use slotmap::SecondaryMap;
-use uop::{AtomicOp, Const, DType, KernelGraph, Op};
+use uop::{Const, DType, KernelGraph};
 
 /// A target without a grid, as a CPU.
 pub const NO_GRID: Caps = Caps { grid: None, narrow_index: false };
@@ -183,12 +183,21 @@ impl Machine<'_> {
                     let value = self.values[*value];
                     self.write(address.storage, self.int(address.offset), value);
                 }
-                Stmt::Atomic { op: AtomicOp::Add, address, value } => {
+                Stmt::Atomic { old, gate: Some((gate, alt)), .. }
+                    if self.values[*gate] == Const::Bool(false) =>
+                {
+                    self.values.insert(old.expect("only a value has a gate"), self.values[*alt]);
+                }
+                Stmt::Atomic { op, address, values, old, .. } => {
                     let offset = self.int(address.offset);
-                    let old = self.read(address.storage, offset);
+                    let before = self.read(address.storage, offset);
                     let dtype = self.program.element(address.storage);
-                    let sum = alu(Op::Add, dtype, &[old, self.values[*value]]).unwrap();
-                    self.write(address.storage, offset, sum);
+                    let values: Vec<Const> = values.iter().map(|&v| self.values[v]).collect();
+                    let new = atomic(*op, dtype, before, &values).expect("a valid program");
+                    self.write(address.storage, offset, new);
+                    if let Some(old) = old {
+                        self.values.insert(*old, before);
+                    }
                 }
             }
         }

@@ -128,7 +128,13 @@ impl Builder {
 
     pub(crate) fn atomic_add(&mut self, storage: Storage, offset: Value, value: Value) {
         let address = Address { storage, offset };
-        self.push(Stmt::Atomic { op: AtomicOp::Add, address, value });
+        self.push(Stmt::Atomic {
+            op: AtomicOp::Add,
+            address,
+            values: [value].into_iter().collect(),
+            old: None,
+            gate: None,
+        });
     }
 
     pub(crate) fn range(&mut self, lo: Value, hi: Value, body: impl FnOnce(&mut Builder, Value)) {

@@ -12,7 +12,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use self::lex::{Cursor, Fault, Kind, Token, constant, either, integer, is_integer, named, shown};
+use self::lex::{Cursor, Fault, Kind, Token, constant, integer, is_integer, named, shown};
 use crate::custom::Custom;
 use crate::dtype::{Const, DType};
 use crate::graph::{
@@ -545,17 +545,15 @@ fn bound(c: &mut Cursor<'_>) -> Result<i64, Fault> {
 /// The operation called `token`, such as `atomic_add.f32`.
 fn custom(token: &Token<'_>) -> Result<Custom, Fault> {
     let (word, suffix) = token.split(token.raw.rfind('.'));
-    let all: Vec<Custom> = DType::ALL.into_iter().flat_map(Custom::all).collect();
-    let mut names: Vec<String> = all.iter().map(Custom::to_string).collect();
-    names.dedup();
+    let names: Vec<String> = Custom::all(DType::I32).map(|custom| custom.to_string()).collect();
     let name = named("operation", &word, &names)?;
     let Some(suffix) = suffix else {
-        return word.fail(format!("expected an operation with a dtype, such as `{name}.f32`"));
+        return word.fail(format!("expected an operation with a dtype, such as `{name}.i32`"));
     };
     let dtype = named("dtype", &suffix, &DType::ALL)?;
-    Custom::parse(&name, dtype).ok_or_else(|| {
-        let dtypes = all.iter().filter(|custom| custom.to_string() == name);
-        let dtypes: Vec<String> = dtypes.map(|custom| format!("`{}`", custom.dtype())).collect();
-        suffix.fault(format!("expected {} of `{name}`, found `{dtype}`", either(&dtypes)))
-    })
+    let custom = Custom::all(dtype).find(|custom| custom.to_string() == name);
+    let custom = custom.expect("the name is one of them");
+    let fault = |advice| suffix.fault(format!("no `{name}` of `{dtype}`; {advice}"));
+    custom.check().map_err(fault)?;
+    Ok(custom)
 }

@@ -9,8 +9,8 @@
 //! # Terms
 //!
 //! An operand is a *value*; a *buffer* (PARAM, BUFFER) or a view of one (RESHAPE); an *address*
-//! (INDEX); or an *effect* (STORE, CUSTOM, GROUP, END). A RANGE is a value too. AFTER is what its
-//! first source is, except that after a RANGE it is only a value. Regions, serial and parallel
+//! (INDEX); or an *effect* (STORE, CUSTOM, GROUP, END). A RANGE is a value too, and so is a CUSTOM
+//! with a result. AFTER is what its first source is, except that after a RANGE it is only a value. Regions, serial and parallel
 //! ranges, "outside" and "conflict" are those of docs/ir.md, S1 to S4.
 //!
 //! # Rules
@@ -190,6 +190,8 @@ enum Operand {
     Address,
     /// An effect.
     Effect,
+    /// An effect that is a value as well.
+    Fetch,
     /// A SINK, which nothing takes.
     Sink,
     /// Only expected: what AFTER waits for.
@@ -206,6 +208,7 @@ impl fmt::Display for Operand {
             Operand::Buffer => "a buffer or a view",
             Operand::Address => "an address",
             Operand::Effect => "an effect",
+            Operand::Fetch => "an effect with a value",
             Operand::Sink => "a sink",
             Operand::Dependency => "an effect, a load or a range",
             Operand::Any => "anything else",
@@ -345,9 +348,11 @@ impl Verifier<'_> {
                 let message = format!("dimension {dimension} of a grid, expected 0, 1 or 2");
                 self.error(n, Kind::BadDimension, message);
             }
-            Arg::Custom { custom, .. } if !custom.is_known() => {
-                let message = format!("{custom} does not work on {}", custom.dtype());
-                self.error(n, Kind::UnknownCustom, message);
+            Arg::Custom { custom, .. } => {
+                if let Err(advice) = custom.check() {
+                    let message = format!("no {custom} of {}; {advice}", custom.dtype());
+                    self.error(n, Kind::UnknownCustom, message);
+                }
             }
             Arg::Access(access) if op == Op::Load && access.assume_disjoint => {
                 let message = "load has assume_disjoint; put it on the store or custom that writes";
@@ -400,9 +405,12 @@ impl Verifier<'_> {
                 continue;
             };
             let admitted = match expected {
-                Operand::Value => matches!(found, Operand::Value | Operand::Range),
+                Operand::Value => {
+                    matches!(found, Operand::Value | Operand::Range | Operand::Fetch)
+                }
+                Operand::Effect => matches!(found, Operand::Effect | Operand::Fetch),
                 Operand::Dependency => {
-                    matches!(found, Operand::Effect | Operand::Range)
+                    matches!(found, Operand::Effect | Operand::Fetch | Operand::Range)
                         || matches!(self.graph[s].op, Op::Load | Op::Special)
                 }
                 Operand::Any => found != Operand::Sink,
@@ -974,7 +982,8 @@ fn operand(node: &Node, first: Option<Operand>) -> Option<Operand> {
         Op::Index => Operand::Address,
         Op::Range => Operand::Range,
         Op::Store | Op::Group | Op::End => Operand::Effect,
-        Op::Custom if node.is_effect() => Operand::Effect,
+        Op::Custom if node.is_fetch() => Operand::Fetch,
+        Op::Custom => Operand::Effect,
         Op::Sink => Operand::Sink,
         Op::After => match first? {
             Operand::Range => Operand::Value,

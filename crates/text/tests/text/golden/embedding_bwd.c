@@ -29,12 +29,13 @@
 #pragma GCC diagnostic ignored "-Wtautological-compare"
 #pragma GCC diagnostic ignored "-Wtype-limits"
 
-static void atomic_add_f32(float *p, float value) {
-    float old, sum;
+static float atomic_add_f32(float *p, float value) {
+    float old, next;
     __atomic_load(p, &old, __ATOMIC_RELAXED);
     do {
-        sum = old + value;
-    } while (!__atomic_compare_exchange(p, &old, &sum, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        next = old + value;
+    } while (!__atomic_compare_exchange(p, &old, &next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return old;
 }
 
 void embedding_bwd_range(void *const *buffers, int64_t begin, int64_t end) {

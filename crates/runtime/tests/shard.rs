@@ -1,0 +1,73 @@
+//! One kernel on several devices: what is shared, what is split, and what is refused.
+
+use runtime::{Buffer, Device, LaunchErrorKind, LaunchOptions, ShardError, Sharded, shard};
+use uop::{AxisType, DType, Kernel, KernelGraph};
+
+/// `out[i] = x[i] + 1000 * _device_num`, of `rows` elements on each of `shards` devices.
+fn numbered(shards: i64, rows: i64) -> KernelGraph {
+    let k = Kernel::new();
+    let out = k.param_mut("out", DType::I32, rows);
+    let x = k.param("x", DType::I32, rows);
+    let number = k.variable("_device_num", 0, shards - 1).cast(DType::I32);
+    let i = k.range(rows, AxisType::Global);
+    out.at(i).store(x.at(i).load() + number * 1000).end(i).sink("numbered").unwrap()
+}
+
+fn cpus(n: usize) -> Vec<Device> {
+    (0..n).map(|_| Device::cpu()).collect()
+}
+
+#[test]
+fn parts_are_written_side_by_side() {
+    for (shards, rows) in [(1, 5), (2, 3), (4, 1), (3, 0)] {
+        let kernel = numbered(shards, rows);
+        let (x, len) = ((0..rows as i32).collect::<Vec<i32>>(), (shards * rows) as usize);
+        for devices in [cpus(shards as usize), vec![Device::interp(); shards as usize]] {
+            let mut out = vec![-1i32; len];
+            let args = &mut [Sharded::Split(Buffer::from(&mut out)), Sharded::Shared((&x).into())];
+            let done = shard(&devices, &kernel, args, &LaunchOptions::default()).unwrap();
+            assert_eq!(done.len(), shards as usize);
+            let want: Vec<i32> =
+                (0..shards as i32).flat_map(|k| x.iter().map(move |x| x + 1000 * k)).collect();
+            assert_eq!(out, want);
+        }
+    }
+}
+
+#[test]
+fn what_would_go_wrong_is_refused_before_anything_runs() {
+    let kernel = numbered(2, 3);
+    let x = [7i32; 3];
+    let mut out = [-1i32; 6];
+    let mut run = |devices: &[Device], kernel: &KernelGraph, len: usize, shared: bool| {
+        let buffer = Buffer::from(&mut out[..len]);
+        let out = if shared { Sharded::Shared(buffer) } else { Sharded::Split(buffer) };
+        let args = &mut [out, Sharded::Shared((&x).into())];
+        shard(devices, kernel, args, &LaunchOptions::default()).expect_err("it is refused")
+    };
+    assert_eq!(run(&[], &kernel, 6, false), ShardError::NoDevices);
+    let error = run(&cpus(3), &kernel, 6, false);
+    assert_eq!(
+        error.to_string(),
+        "expected one device for each `_device_num` from 0 to 1, found 3 devices"
+    );
+    let error = run(&cpus(2), &kernel, 5, false);
+    assert_eq!(
+        error.to_string(),
+        "argument 0 `out`: expected 2 parts of 3 elements, found 5 elements in all"
+    );
+    let error = run(&cpus(2), &kernel, 3, true);
+    assert_eq!(
+        error.to_string(),
+        "argument 0 `out`: every device writes it, so it cannot be shared; split it"
+    );
+    let error = run(&[Device::cpu(), Device::amd()], &kernel, 6, false);
+    let ShardError::Launch { device: 1, error } = error else { panic!("{error}") };
+    assert!(matches!(error.errors[..], [LaunchErrorKind::SourceOnly { .. }]));
+    let k = Kernel::new();
+    let (y, i) = (k.param_mut("out", DType::I32, 3), k.range(3, AxisType::Global));
+    let x = k.param("x", DType::I32, 3);
+    let plain = y.at(i).store(x.at(i).load()).end(i).sink("plain").unwrap();
+    assert_eq!(run(&cpus(1), &plain, 3, false), ShardError::NoVariable);
+    assert_eq!(out, [-1; 6], "nothing has run");
+}
