@@ -63,7 +63,13 @@ fn inputs(kernel: &KernelGraph, dtype: DType) -> Vec<Data> {
     let mut data: Vec<Data> = compiled
         .params()
         .iter()
-        .map(|param| Data::zeros(param.dtype, param.len() as usize).expect("it is stored"))
+        .map(|param| {
+            Data::zeros(
+                param.dtype,
+                param.shape_at(&[]).expect("constants").iter().product::<u64>() as usize,
+            )
+            .expect("it is stored")
+        })
         .collect();
     for i in 0..=N {
         let value = i128::try_from(i * 7919 % 1013).expect("it is small");
@@ -87,7 +93,7 @@ fn inputs(kernel: &KernelGraph, dtype: DType) -> Vec<Data> {
 fn launch(kernel: &Compiled, inputs: &[Data], threads: usize) -> Vec<Data> {
     let mut results = inputs.to_vec();
     let mut buffers: Vec<Buffer<'_>> = results.iter_mut().map(Buffer::from).collect();
-    let options = LaunchOptions { threads: Some(threads) };
+    let options = LaunchOptions::threads(threads);
     kernel.launch(&mut buffers, &options).unwrap_or_else(|error| panic!("{error}"));
     drop(buffers);
     results
@@ -222,7 +228,7 @@ fn the_serial_order_is_that_of_one_thread_and_what_is_unique_is_so_on_many() {
         for build in cc::builds("atomics", &program) {
             for mode in ["whole", "threads"] {
                 let mut results = inputs.clone();
-                for (result, bytes) in results.iter_mut().zip(&build.run(mode, &bytes)) {
+                for (result, bytes) in results.iter_mut().zip(&build.run(mode, &[], &bytes)) {
                     result.bytes_mut().copy_from_slice(bytes);
                 }
                 let who = format!("C, {}, {mode}", build.label);
@@ -356,7 +362,13 @@ fn exchange_loses_nothing_and_cas_claims_once() {
     let zeros: Vec<Data> = compiled
         .params()
         .iter()
-        .map(|param| Data::zeros(param.dtype, param.len() as usize).expect("it is stored"))
+        .map(|param| {
+            Data::zeros(
+                param.dtype,
+                param.shape_at(&[]).expect("constants").iter().product::<u64>() as usize,
+            )
+            .expect("it is stored")
+        })
         .collect();
     for threads in [1, 3] {
         for _ in 0..5 {
@@ -409,7 +421,7 @@ fn a_value_that_is_not_needed_does_not_drop_the_atomic() {
     for build in cc::builds("not_needed", &program) {
         let bytes: Vec<Vec<u8>> = zeros.iter().map(|data| data.bytes().to_vec()).collect();
         let mut found = zeros.to_vec();
-        for (result, bytes) in found.iter_mut().zip(&build.run("whole", &bytes)) {
+        for (result, bytes) in found.iter_mut().zip(&build.run("whole", &[], &bytes)) {
             result.bytes_mut().copy_from_slice(bytes);
         }
         agree(&found);
