@@ -1,5 +1,6 @@
 //! Arithmetic (docs/ir.md, S7): the one place that says what the values of the table's ops are.
 
+use half::{bf16, f16};
 use thiserror::Error;
 use uop::Const::{self, BF16, Bool, F16, F32, F64, Int};
 use uop::{DType, Op};
@@ -111,9 +112,13 @@ fn same(a: Const, b: Const) -> bool {
     std::mem::discriminant(&a) == std::mem::discriminant(&b)
 }
 
-/// The float of `dtype` nearest to `value`.
+/// The float of `dtype`, of 32 bits or fewer, nearest to `value`.
 fn rounded(dtype: DType, value: f32) -> Const {
-    Const::float(dtype, value.into()).unwrap_or(Const::from(value))
+    match dtype {
+        DType::F16 => F16(f16::from_f32(value).to_bits()),
+        DType::BF16 => BF16(bf16::from_f32(value).to_bits()),
+        _ => Const::from(value),
+    }
 }
 
 fn bits(

@@ -129,3 +129,20 @@ fn what_does_not_fit_is_an_error() {
         assert_eq!(alu(op, dtype, &args), Err(AluError::Type), "{op}.{dtype} {args:?}");
     }
 }
+
+/// Once, to nearest even, from the f32: no bit of that is lost on the way.
+#[test]
+fn halves_round_once() {
+    for (dtype, last) in [(DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 / 128.0)] {
+        let half = |value: f32| Const::float(dtype, value.into()).expect("it is a float");
+        let (one, more) = (half(1.0), half(1.0 + last));
+        is(Op::Cast, dtype, &[f(1.0 + last / 2.0)], one);
+        is(Op::Cast, dtype, &[f(1.0 + last / 2.0 + f32::EPSILON)], more);
+        is(Op::Cast, dtype, &[f(1.0 + last / 2.0 - f32::EPSILON)], one);
+        // To f32 first, where it is a tie.
+        is(Op::Cast, dtype, &[Const::from(1.0 + f64::from(last / 2.0) + 1e-12)], one);
+        is(Op::Add, dtype, &[one, half(last / 2.0)], one);
+        is(Op::Add, dtype, &[more, half(last / 2.0)], half(1.0 + 2.0 * last));
+        is(Op::Add, dtype, &[one, half(last / 2.0 + last / 64.0)], more);
+    }
+}
