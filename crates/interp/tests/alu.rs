@@ -24,6 +24,9 @@ fn integers_wrap() {
     is(Op::Neg, DType::I64, &[min], min);
     is(Op::Mul, DType::I64, &[min, min], Int(0));
     is(Op::Mul, DType::I64, &[min, Int(-1)], min);
+    // The product itself leaves i128.
+    let max = Int(u64::MAX.into());
+    is(Op::Mul, DType::U64, &[max, max], Int(1));
 }
 
 #[test]
