@@ -221,10 +221,8 @@ impl Helper {
             Helper::Convert(from, to) => {
                 let (min, max) = to.int_range().unwrap_or_default();
                 // The bounds are powers of two: exact as floats, as the largest integers are not.
-                let float = |value: i128| {
-                    Text::float(Const::float(from, value as f64).unwrap_or(Const::F64(0))).text
-                };
-                let (lo, hi, zero) = (float(min), float(max + 1), float(0));
+                let suffix = if from == DType::F64 { "" } else { "f" };
+                let (lo, hi) = (format!("{min}.0{suffix}"), format!("{}.0{suffix}", max + 1));
                 let [min, max] = [min, max].map(|value| Text::int(value, to).text);
                 format!(
                     "/* Truncates and saturates; NaN gives 0. */\n\
@@ -232,7 +230,7 @@ impl Helper {
                          if ({lo} <= x && x < {hi}) {{\n        \
                              return ({ty})x;\n    \
                          }}\n    \
-                         return x < {zero} ? {min} : {zero} < x ? {max} : 0;\n\
+                         return x < 0.0{suffix} ? {min} : 0.0{suffix} < x ? {max} : 0;\n\
                      }}\n",
                     ty = ty(to),
                     from = ty(from),

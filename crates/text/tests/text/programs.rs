@@ -4,6 +4,7 @@ use lower::{Launch, LaunchIndex, Program};
 use uop::{DType, Op};
 
 use crate::builder::Builder;
+use crate::support::edges::{arity, lowered_ops_on};
 
 /// No grid, or one of `extent` blocks of one work-item.
 pub(crate) fn launch(grid: bool, extent: u64) -> Launch {
@@ -248,7 +249,7 @@ pub(crate) fn torture(grid: bool) -> Program {
 /// `out_K[i] = op(a[i], b[i])` for every op on operands of `dtype`, and every cast from it.
 pub(crate) fn every_op(dtype: DType, n: u64) -> Program {
     let mut b = Builder::new("every_op", launch(false, n));
-    let ops = crate::value::ops_on(dtype);
+    let ops = lowered_ops_on(dtype);
     let outs: Vec<_> = ops
         .iter()
         .map(|(op, result)| b.param(&format!("out_{op}_{result}"), *result, &[n], true))
@@ -261,8 +262,7 @@ pub(crate) fn every_op(dtype: DType, n: u64) -> Program {
             let [x, y] = [b.load(x, i), b.load(y, i)];
             let value = match op {
                 Op::Cast => b.cast(x, result),
-                Op::Neg => b.alu(op, &[x]),
-                _ => b.alu(op, &[x, y]),
+                _ => b.alu(op, &[x, y][..arity(op)]),
             };
             b.store(out, i, value);
         }

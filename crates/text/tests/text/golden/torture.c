@@ -45,7 +45,7 @@ static int64_t f32_to_i64(float x) {
     if (-9223372036854775808.0f <= x && x < 9223372036854775808.0f) {
         return (int64_t)x;
     }
-    return x < 0.0f ? -9223372036854775807LL - 1 : 0.0f < x ? 9223372036854775807LL : 0;
+    return x < 0.0f ? (-9223372036854775807LL - 1) : 0.0f < x ? 9223372036854775807LL : 0;
 }
 
 void torture_range(void *const *buffers, int64_t begin, int64_t end) {

@@ -53,7 +53,7 @@ static __device__ long f32_to_i64(float x) {
     if (-9223372036854775808.0f <= x && x < 9223372036854775808.0f) {
         return (long)x;
     }
-    return x < 0.0f ? -9223372036854775807LL - 1 : 0.0f < x ? 9223372036854775807LL : 0;
+    return x < 0.0f ? (-9223372036854775807LL - 1) : 0.0f < x ? 9223372036854775807LL : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(1) torture(
