@@ -1,6 +1,7 @@
 //! What the op table takes, and values at which something changes.
 #![allow(dead_code)] // No test uses all of it.
 
+use half::{bf16, f16};
 use interp::Data;
 use uop::{Const, DType, Op};
 
@@ -140,6 +141,33 @@ fn floats(dtype: DType) -> Vec<Const> {
     };
     floats.extend(nans.map(|bits| Const::float_bits(dtype, bits).expect("as many bits")));
     floats
+}
+
+/// Casts of a float of 16 bits, from it and to it, as the crate `half` has them: the type before and
+/// after, and each value before and after. From it: all values. To it: what is around each value,
+/// and around each tie between two; and each exponent of f32, with a few mantissas.
+pub(crate) fn half_casts(dtype: DType) -> [(DType, DType, Vec<[Const; 2]>); 2] {
+    type Functions = (fn(u16) -> Const, fn(u16) -> f32, fn(f32) -> u16);
+    let (half, widen, narrow): Functions = match dtype {
+        DType::F16 => {
+            (Const::F16, |bits| f16::from_bits(bits).to_f32(), |x| f16::from_f32(x).to_bits())
+        }
+        _ => (Const::BF16, |bits| bf16::from_bits(bits).to_f32(), |x| bf16::from_f32(x).to_bits()),
+    };
+    let halves = 0..=u16::MAX;
+    let wide = halves.clone().map(|bits| [half(bits), Const::from(widen(bits))]).collect();
+    let middle = |bits: u16| {
+        let [x, y] = [bits, bits.wrapping_add(1)].map(|bits| f64::from(widen(bits)));
+        ((x + y) / 2.0) as f32
+    };
+    let mut singles: Vec<u32> = halves
+        .flat_map(|bits| [widen(bits), middle(bits)])
+        .flat_map(|x| [-1, 0, 1].map(|step| x.to_bits().wrapping_add_signed(step)))
+        .collect();
+    let mantissas = [0, 1, 0xfff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0x40_0000, 0x7f_ffff];
+    singles.extend((0..512).flat_map(|top: u32| mantissas.map(|bits| top << 23 | bits)));
+    let narrow = |&bits: &u32| [Const::F32(bits), half(narrow(f32::from_bits(bits)))];
+    [(dtype, DType::F32, wide), (DType::F32, dtype, singles.iter().map(narrow).collect())]
 }
 
 /// These elements of `dtype`.

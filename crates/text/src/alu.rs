@@ -64,32 +64,20 @@ impl Alu<'_> {
             (Op::And, Int) => Infix::BIT_AND.apply(x(0), x(1)),
             (Op::Or, Int) => Infix::BIT_OR.apply(x(0), x(1)),
 
-            // Of `<` between booleans compilers warn.
-            (Op::CmpLt, Bool) => Infix::AND.apply(&x(0).not(), x(1)),
-            (Op::Min | Op::And, Bool) => Infix::AND.apply(x(0), x(1)),
-            (Op::Max | Op::Or, Bool) => Infix::OR.apply(x(0), x(1)),
+            (Op::And, Bool) => Infix::AND.apply(x(0), x(1)),
+            (Op::Or, Bool) => Infix::OR.apply(x(0), x(1)),
             (Op::CmpLt, Int | Float) => Infix::LT.apply(x(0), x(1)),
             // The graph has no other negation.
             (Op::CmpEq, Bool) if x(1).text == "false" => x(0).not(),
             (Op::CmpNe, Bool | Int | Float) => Infix::NE.apply(x(0), x(1)),
             (Op::CmpEq, Bool | Int | Float) => Infix::EQ.apply(x(0), x(1)),
 
-            (Op::Neg | Op::Add | Op::Sub | Op::Mul, Bool)
-            | (Op::And | Op::Or, Float)
-            | (
-                Op::Neg
-                | Op::Add
-                | Op::Sub
-                | Op::Mul
-                | Op::Max
-                | Op::Min
-                | Op::And
-                | Op::Or
-                | Op::CmpLt
-                | Op::CmpNe
-                | Op::CmpEq,
-                Half,
+            (
+                Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min | Op::CmpLt,
+                Bool | Half,
             )
+            | (Op::And | Op::Or, Float | Half)
+            | (Op::CmpNe | Op::CmpEq, Half)
             | (
                 Op::Param
                 | Op::Buffer

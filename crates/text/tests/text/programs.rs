@@ -213,7 +213,7 @@ pub(crate) fn torture(grid: bool) -> Program {
     let either = b.alu(Op::Where, &[u, infinity, nan]);
     b.store(floats, at[3], either);
 
-    // (x < y) == (z < t), u && (v || w) || …, !u && …, comparisons of comparisons.
+    // (x < y) == (z < t), u && (v || w) || …, comparisons of comparisons.
     let left = b.alu(Op::CmpLt, &[x, y]);
     let right = b.alu(Op::CmpLt, &[z, t]);
     let same = b.alu(Op::CmpEq, &[left, right]);
@@ -225,8 +225,8 @@ pub(crate) fn torture(grid: bool) -> Program {
     let or = b.alu(Op::Or, &[and, both]);
     b.store(bools, at[1], or);
     let less = b.alu(Op::CmpLt, &[f, g]);
-    let less = b.alu(Op::CmpLt, &[less, v]);
-    b.store(bools, at[2], less);
+    let other = b.alu(Op::CmpNe, &[less, v]);
+    b.store(bools, at[2], other);
     let and = b.alu(Op::And, &[x, at[4]]);
     let never = b.alu(Op::CmpEq, &[and, at[8]]);
     b.store(bools, at[3], never);

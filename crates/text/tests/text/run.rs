@@ -8,7 +8,9 @@ use uop::{Const, DType, Op};
 use crate::builder::Builder;
 use crate::programs::{embedding_bwd, every_op, histogram, launch, registers, saxpy, torture};
 use crate::support::cc;
-use crate::support::edges::{STORED, arity, data, differ, differ_in_bits, edges, lowered_ops_on};
+use crate::support::edges::{
+    STORED, arity, data, differ, differ_in_bits, edges, half_casts, lowered_ops_on,
+};
 
 /// Compiles `program` with every compiler, runs it on `inputs` in every mode, and compares all
 /// buffers with `want`.
@@ -135,7 +137,7 @@ fn torture_means_what_it_says() {
     ];
     let nan = f32::from_bits(0xffc0_1234);
     let want_floats = [f - (g - h), -(f * g) + h, f * g + h, nan];
-    let want_bools = [(x < y) == (z < t), u && (v || w) || (f < g && v), f >= g && v, false];
+    let want_bools = [(x < y) == (z < t), u && (v || w) || (f < g && v), (f < g) != v, false];
     let want_longs = [i64::MIN.wrapping_sub(x.into()), 1, (f * g) as i64];
     let operands = [of([x, y, z, t]), of([f, g, h]), of([u, v, w])];
     let outs = [of([0i32; 10]), of([0.0f32; 4]), of([false; 4]), of([0i64; 3])];
@@ -169,6 +171,25 @@ fn every_op_on_edge_values() {
         want.extend(operands);
         let program = every_op(dtype, pairs.len() as u64);
         check(&format!("every op on {dtype}"), &program, &inputs, &want, differ);
+    }
+}
+
+#[test]
+fn casts_of_halves() {
+    for (from, to, values) in [DType::F16, DType::BF16].into_iter().flat_map(half_casts) {
+        let n = values.len() as u64;
+        let mut b = Builder::new("convert", launch(false, n));
+        let out = b.param("out", to, &[n], true);
+        let x = b.param("x", from, &[n], false);
+        b.instances(|b, i| {
+            let value = b.load(x, i);
+            let value = b.cast(value, to);
+            b.store(out, i, value);
+        });
+        let column = |k: usize| values.iter().map(|pair| pair[k]).collect::<Vec<_>>();
+        let zeros = Data::zeros(to, values.len()).expect("it is stored");
+        let [x, want] = [data(from, &column(0)), data(to, &column(1))];
+        check("halves", &b.finish(), &[zeros, x.clone()], &[want, x], differ);
     }
 }
 

@@ -90,7 +90,7 @@ void torture_range(void *const *buffers, int64_t begin, int64_t end) {
     floats[3] = v5;
     bools[0] = (p_0 < p_1) == (p_2 < p_3);
     bools[1] = (r_0 && (r_1 || r_2)) || (q_0 < q_1 && r_1);
-    bools[2] = !(q_0 < q_1) && r_1;
+    bools[2] = (q_0 < q_1) != r_1;
     bools[3] = (p_0 & 4) == 8;
     const int64_t v6 = (int64_t)((uint64_t)(-9223372036854775807LL - 1) - (uint64_t)(int64_t)p_0);
     longs[0] = v6;
