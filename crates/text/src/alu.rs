@@ -103,7 +103,7 @@ impl Alu<'_> {
         let (from, to) = (self.operand, self.result);
         match op {
             Op::Cast if from.is_half() && to.is_half() => None,
-            Op::Cast if (from.is_half() || to.is_half()) && !self.dialect.native_halves => {
+            Op::Cast if self.dialect.is_bits(from) || self.dialect.is_bits(to) => {
                 Some(Helper::Convert(from, to))
             }
             Op::Cast if from.is_float() && to.is_int() => Some(Helper::Convert(from, to)),

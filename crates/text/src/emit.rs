@@ -597,7 +597,7 @@ impl<'a> Emitter<'a> {
                 Text::atom(value.to_string())
             }
             Const::Int(value) => Text::int(value, dtype),
-            Const::F16(bits) | Const::BF16(bits) if !self.dialect.native_halves => {
+            Const::F16(bits) | Const::BF16(bits) if self.dialect.is_bits(dtype) => {
                 Text::atom(format!("0x{bits:04x}"))
             }
             Const::F16(_) | Const::BF16(_) => {
