@@ -1,12 +1,15 @@
 //! C by real compilers, run in a child process, against values computed here.
 
+use half::{bf16, f16};
 use interp::{Data, Element, alu};
 use lower::Program;
 use text::{C, emit};
 use uop::{Const, DType, Op};
 
 use crate::builder::Builder;
-use crate::programs::{embedding_bwd, every_op, histogram, launch, registers, saxpy, torture};
+use crate::programs::{
+    embedding_bwd, every_op, halves, histogram, launch, registers, saxpy, torture, wrapping,
+};
 use crate::support::cc;
 use crate::support::edges::{
     STORED, arity, data, differ, differ_in_bits, edges, half_casts, lowered_ops_on,
@@ -145,6 +148,34 @@ fn torture_means_what_it_says() {
     let outs = [of(want_ints), of(want_floats), of(want_bools), of(want_longs)];
     let want = [&outs[..], &operands[..]].concat();
     check("torture", &torture(false), &inputs, &want, differ_in_bits);
+}
+
+#[test]
+fn halves_are_computed_in_f32() {
+    let x = [1.5f32, -2.0, 3.0, 256.0].map(bf16::from_f32);
+    let w = [0.334f32, 7.0, 65_504.0, 0.1].map(f16::from_f32);
+    let product = |(x, w): (&bf16, &f16)| bf16::from_f32(x.to_f32() * w.to_f32());
+    let sum = |(x, w): (&bf16, &f16)| f16::from_f32(x.to_f32() + w.to_f32());
+    let mut products: Vec<bf16> = x.iter().zip(&w).map(product).collect();
+    let mut sums: Vec<f16> = x.iter().zip(&w).map(sum).collect();
+    (products[1], sums[1]) = (bf16::from_f32(0.1), f16::from_f32(0.5));
+    let inputs = [of([bf16::ZERO; 4]), of([f16::ZERO; 4]), of(x), of(w)];
+    let want = [of(products), of(sums), of(x), of(w)];
+    check("halves", &halves(false, 4), &inputs, &want, differ_in_bits);
+}
+
+#[test]
+fn unsigned_integers_wrap() {
+    let (x, scale) = ([0u8, 1, 77, 255], [1.0, -1.0, 1e-3, 1e9]);
+    let words = [0, u64::MAX, 1 << 63, 12_345];
+    let byte = |x: u8| x.wrapping_mul(3).wrapping_sub(x.wrapping_mul(x)).max(200);
+    let word =
+        |i: usize| u64::wrapping_mul(words[i], 0xd134_2543_de82_ef95).wrapping_sub(u64::from(x[i]));
+    let new = [0, 1, 2, 3].map(word);
+    let scaled = [0, 1, 2, 3].map(|i| (new[i] as f64 * scale[i]) as u64);
+    let inputs = [of([0u8; 4]), of(words), of([0u64; 4]), of(x), of(scale)];
+    let want = [of(x.map(byte)), of(new), of(scaled), of(x), of(scale)];
+    check("unsigned", &wrapping(false, 4), &inputs, &want, differ_in_bits);
 }
 
 /// Every op of the table on every pair of edge values.
