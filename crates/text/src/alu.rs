@@ -146,8 +146,8 @@ impl Alu<'_> {
         let (from, to) = (Class::of(self.operand)?, Class::of(self.result)?);
         Some(match (from, to) {
             _ if self.operand == self.result => x.clone(),
-            (Class::Half, to) if to != Class::Float => return None,
-            (from, Class::Half) if from != Class::Float => return None,
+            (Class::Half, _) if self.result != DType::F32 => return None,
+            (_, Class::Half) if self.operand != DType::F32 => return None,
             (Class::Int, Class::Bool) => Infix::NE.apply(x, &Text::int(0, DType::I32)),
             (Class::Float, Class::Bool) => {
                 Infix::NE.apply(x, &Text::float(Const::zero(self.operand)))

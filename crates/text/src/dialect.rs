@@ -5,8 +5,7 @@ use uop::{AtomicOp, DType};
 
 use crate::emit::{Helper, Kernel};
 
-/// A language of the C family. [`C`] is the base; another one is a constant that states only its
-/// differences.
+/// A language of the C family: what it does not share with the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Dialect {
     /// The name in messages.
@@ -86,7 +85,6 @@ pub const HIP: Dialect = Dialect {
     notes: hip_notes,
     prelude: hip_prelude,
     functions: hip_functions,
-    ..C
 };
 
 impl Dialect {
