@@ -158,6 +158,22 @@ pub enum LowerErrorKind {
     /// The rules of a pass undo one another: a fault of the compiler.
     #[error("{0}; this is a fault of the compiler, please report the kernel")]
     OutOfFuel(OutOfFuel),
+    /// A declared operation that the target has no way to do.
+    #[error("custom `{name}` has no body, and no template for {target}: add one of them")]
+    NoDefinition {
+        /// Its name.
+        name: Box<str>,
+        /// For what there is no template.
+        target: &'static str,
+    },
+    /// An effect with a value happens once for several work-items, only one of which would have it.
+    #[error(
+        "this effect happens once for all points of {range}, and they cannot share its value; use it inside {range}, or its effect only"
+    )]
+    ValueOnce {
+        /// The parallel range.
+        range: Id,
+    },
     /// An op that no pass and no backend can take further.
     #[error("{what} of {dtype} cannot be lowered")]
     Unsupported {

@@ -279,7 +279,7 @@ fn text_is_canonical() {
         let i = k.range(5, AxisType::Global);
         out.at(i).store((i * 3).cast(I32)).end(i).sink("triple").unwrap()
     };
-    let caps = Caps { grid: None, narrow_index: true };
+    let caps = Caps { narrow_index: true, ..NO_GRID };
     let text = |noise| common::lower(&build(noise), &caps).unwrap().to_string();
     assert_eq!(text(0), text(9));
 }

@@ -104,6 +104,7 @@ impl Alu<'_> {
                 | Op::After
                 | Op::Group
                 | Op::End
+                | Op::Argument
                 | Op::Sink,
                 _,
             ) => return None,

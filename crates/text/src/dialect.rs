@@ -48,7 +48,7 @@ pub(crate) struct Atomic {
 /// parallel range, with the buffers by slot; `void NAME(…)` does all of it.
 pub const C: Dialect = Dialect {
     name: "c",
-    caps: Caps { grid: None, narrow_index: false },
+    caps: Caps { grid: None, narrow_index: false, templates: Some("c"), calls: false },
     types: c_type,
     native_halves: false,
     restrict: "restrict",
@@ -73,6 +73,8 @@ pub const HIP: Dialect = Dialect {
             total_items: (1 << 32) - 1,
         }),
         narrow_index: true,
+        templates: Some("hip"),
+        calls: false,
     },
     types: hip_type,
     native_halves: true,

@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use lower::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
+use lower::{Address, CallArg, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
 use slotmap::SecondaryMap;
-use uop::{Const, DType, Op};
+use uop::declare::{Piece, pieces};
+use uop::{Const, DType, Declaration, Effect, Op};
 
 use crate::alu::Alu;
 use crate::dialect::Dialect;
@@ -315,6 +316,20 @@ impl Fates {
                 Stmt::Store { address, value } | Stmt::Atomic { address, value, .. } => {
                     self.uses(&[address.offset, *value], block);
                 }
+                Stmt::Call { result, args, gate, .. } => {
+                    if let Some(result) = result {
+                        let used = self.uses.contains_key(*result);
+                        self.fates.insert(*result, if used { Fate::Named } else { Fate::Dead });
+                    }
+                    for arg in args {
+                        match arg {
+                            // A template may spell it twice.
+                            CallArg::Value(value) => self.uses(&[*value, *value], block),
+                            CallArg::Address(address) => self.uses(&[address.offset], block),
+                        }
+                    }
+                    self.uses(gate.as_slice(), block);
+                }
             }
         }
     }
@@ -349,7 +364,9 @@ impl Fates {
 /// Whether running `body` can change anything outside it. A load whose value goes nowhere does not.
 fn has_effect(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match stmt {
+        // A pure call is here for a result that has a name.
         Stmt::Let { .. } => false,
+        Stmt::Call { .. } => true,
         Stmt::For { body, .. } | Stmt::If { body, .. } => has_effect(body),
         Stmt::Store { .. } | Stmt::Atomic { .. } => true,
     })
@@ -489,8 +506,69 @@ impl<'a> Emitter<'a> {
                     let (function, rest) = (atomic.function, atomic.rest);
                     self.line(depth, &format!("{function}(&{place}, {value}{rest});"));
                 }
+                Stmt::Call { result, custom, args, gate } => {
+                    self.call(*result, &self.program.customs[*custom], args, *gate, depth);
+                }
             }
         }
+    }
+
+    /// The template of `custom`: a statement, or the value of a local.
+    fn call(
+        &mut self,
+        result: Option<Value>,
+        custom: &Declaration,
+        args: &[CallArg],
+        gate: Option<Value>,
+        depth: usize,
+    ) {
+        let template = self.dialect.caps.templates.and_then(|name| custom.template_for(name));
+        let parts = template.and_then(|text| pieces(text, args.len()).ok());
+        let Some(parts) = parts else {
+            return self.error(EmitErrorKind::Template { name: custom.name().to_owned() });
+        };
+        let atomic = matches!(custom.contract().effect, Effect::Atomic(_));
+        let mut texts = Vec::new();
+        for arg in args {
+            texts.push(match arg {
+                CallArg::Value(value) => self.texts[*value].at_least(Prec::Atom),
+                CallArg::Address(address) => {
+                    match address.storage {
+                        Storage::Param(slot) if atomic => _ = self.used.atomics.insert(slot),
+                        Storage::Param(_) => {}
+                        Storage::Register(number) => _ = self.used.registers_read.insert(number),
+                    }
+                    format!("&{}", self.place(*address))
+                }
+            });
+        }
+        let mut text = String::new();
+        for part in parts {
+            match part {
+                Piece::Text(part) => text += &part,
+                Piece::Arg(arg) => text += &texts[arg],
+            }
+        }
+        let text = text.trim();
+        let Some(result) = result else {
+            let end = if text.ends_with([';', '}']) { "" } else { ";" };
+            return self.line(depth, &format!("{text}{end}"));
+        };
+        let text = text.strip_suffix(';').unwrap_or(text);
+        let ty = self.dtype(self.program.values[result]);
+        let name = self.names.number("v");
+        match gate {
+            None if self.fates[result] == Fate::Dead => self.line(depth, &format!("(void)({text});")),
+            None => self.line(depth, &format!("const {ty} {name} = {text};")),
+            Some(gate) => {
+                self.line(depth, &format!("{ty} {name} = 0;"));
+                let gate = &self.texts[gate].text;
+                self.line(depth, &format!("if ({gate}) {{"));
+                self.line(depth + 1, &format!("{name} = {text};"));
+                self.line(depth, "}");
+            }
+        }
+        self.bind(result, Text::atom(name));
     }
 
     fn for_loop(&mut self, var: Value, lo: Value, hi: Value, body: &[Stmt], depth: usize) {

@@ -1,12 +1,13 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use slotmap::SlotMap;
-use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Graph, Id, Op, Order, Special};
+use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Declaration, Graph, Id, Op, Order, Special};
 
 use crate::caps::Caps;
 use crate::error::{LowerError, LowerErrorKind};
 use crate::program::{
-    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register, Stmt,
+    Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register, Stmt,
     Storage, Value,
 };
 
@@ -42,6 +43,7 @@ pub fn linearize(
         params: Vec::new(),
         registers: Vec::new(),
         launch,
+        customs: Vec::new(),
         values: SlotMap::with_key(),
         body: Vec::new(),
     };
@@ -126,6 +128,7 @@ impl Linearizer<'_> {
             Op::Param | Op::Buffer | Op::Index | Op::Group | Op::Sink | Op::After => {}
             // Defined where it is first used, if it is.
             Op::Const => {}
+            Op::Argument => unreachable!("the verifier rejects an argument outside a body"),
             Op::Reshape => unreachable!("flatten-addresses leaves no reshape"),
             Op::Range => {
                 let var = self.program.values.insert(node.dtype);
@@ -158,11 +161,16 @@ impl Linearizer<'_> {
                 self.effect(n, store);
             }
             Op::Custom => {
-                let Arg::Custom { custom: Custom::Atomic { op, .. }, .. } = node.arg else {
+                let Arg::Custom { custom, .. } = &node.arg else {
                     unreachable!("the verifier rejects a custom without an operation")
                 };
-                let (address, value) = (self.address(node.src[0]), self.value(node.src[1]));
-                self.effect(n, Stmt::Atomic { op, address, value });
+                match custom {
+                    &Custom::Atomic { op, .. } => {
+                        let (address, value) = (self.address(node.src[0]), self.value(node.src[1]));
+                        self.effect(n, Stmt::Atomic { op, address, value });
+                    }
+                    Custom::Declared(declaration) => self.call(n, declaration),
+                }
             }
             Op::End => self.close(n)?,
             Op::Neg
@@ -238,6 +246,32 @@ impl Linearizer<'_> {
                 LaunchIndex::Item(dim)
             }
         })
+    }
+
+    /// Appends the call of `declaration` that the CUSTOM `n` is.
+    fn call(&mut self, n: Id, declaration: &Arc<Declaration>) {
+        let node = &self.graph[n];
+        let customs = &mut self.program.customs;
+        let known = customs.iter().position(|custom| custom == declaration);
+        let custom = known.unwrap_or_else(|| {
+            customs.push(Arc::clone(declaration));
+            customs.len() - 1
+        });
+        let args = declaration.contract().args.iter().zip(&node.src).map(|(arg, &s)| {
+            if arg.is_pointer() {
+                CallArg::Address(self.address(s))
+            } else {
+                CallArg::Value(self.value(s))
+            }
+        });
+        let args = args.collect();
+        if node.dtype == DType::Void {
+            return self.effect(n, Stmt::Call { result: None, custom, args, gate: None });
+        }
+        let gate = node.gate().map(|gate| self.value(gate));
+        let result = self.program.values.insert(node.dtype);
+        self.values.insert(n, result);
+        self.push(n, Stmt::Call { result: Some(result), custom, args, gate });
     }
 
     /// Appends `stmt` to the block of `n`, under its gate.

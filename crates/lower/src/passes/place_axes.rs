@@ -88,7 +88,8 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
 }
 
 /// Refuses a LOAD that happens once for all points of a range of `missing`, if what it reads is
-/// written by what happens as often: one point's write would come between the repetitions.
+/// written by what happens as often: one point's write would come between the repetitions. And an
+/// effect with a value, which only one point would have.
 fn shared_load(
     graph: &Graph,
     order: &Order,
@@ -96,10 +97,19 @@ fn shared_load(
     load: Id,
     missing: &[Id],
 ) -> Result<(), LowerError> {
-    let (Op::Load, Some(&range)) = (graph[load].op, missing.first()) else { return Ok(()) };
-    let storage = graph.storage(graph[load].src[0]);
+    let Some(&range) = missing.first().filter(|_| graph[load].is_access()) else { return Ok(()) };
+    if graph[load].is_effect() {
+        if graph[load].dtype == DType::Void {
+            return Ok(());
+        }
+        let kind = LowerErrorKind::ValueOnce { range: graph.origin(range) };
+        return Err(LowerError { node: graph.origin(load), kind });
+    }
+    let storages = |n: Id| graph[n].addresses().into_iter().filter_map(|a| graph.storage(a));
+    let read: Vec<Id> = storages(load).collect();
+    let storage = read.first().copied();
     let writes = |n: &Id| {
-        let same = graph[*n].addresses().into_iter().any(|a| graph.storage(a) == storage);
+        let same = storages(*n).any(|storage| read.contains(&storage));
         let as_often = missing.iter().any(|r| !order.regions().open(*n).contains(r));
         let ordered = order.reaches(*n, load) || order.reaches(load, *n);
         graph[*n].is_effect() && same && as_often && ordered

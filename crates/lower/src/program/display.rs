@@ -8,7 +8,7 @@ use std::fmt;
 use slotmap::SecondaryMap;
 use uop::{DType, Op};
 
-use super::{Address, Expr, Launch, Program, ProgramParam, Stmt, Storage, Value};
+use super::{Address, CallArg, Expr, Launch, Program, ProgramParam, Stmt, Storage, Value};
 
 /// What a walk over a body meets.
 pub(super) enum Step<'p> {
@@ -58,7 +58,7 @@ impl<'p> Iterator for Walk<'p> {
 fn body_of(stmt: &Stmt) -> Option<&[Stmt]> {
     match stmt {
         Stmt::For { body, .. } | Stmt::If { body, .. } => Some(body),
-        Stmt::Let { .. } | Stmt::Store { .. } | Stmt::Atomic { .. } => None,
+        Stmt::Let { .. } | Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Call { .. } => None,
     }
 }
 
@@ -67,6 +67,7 @@ pub(super) fn defined_by(stmt: &Stmt) -> Option<Value> {
     match *stmt {
         Stmt::Let { value, .. } => Some(value),
         Stmt::For { var, .. } => Some(var),
+        Stmt::Call { result, .. } => result,
         Stmt::If { .. } | Stmt::Store { .. } | Stmt::Atomic { .. } => None,
     }
 }
@@ -124,7 +125,7 @@ impl fmt::Display for Program {
 
 /// Whether `body` is one effect.
 fn is_effect(body: &[Stmt]) -> bool {
-    matches!(body, [Stmt::Store { .. } | Stmt::Atomic { .. }])
+    matches!(body, [Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Call { .. }])
 }
 
 struct Text<'p> {
@@ -148,6 +149,17 @@ impl Text<'_> {
             }
             Stmt::Atomic { op, address, value } => {
                 format!("atomic {} {}, {}", op.name(), self.address(*address), self.value(*value))
+            }
+            Stmt::Call { result, custom, args, gate } => {
+                let result = result.map_or(String::new(), |v| format!("{} = ", self.typed(v)));
+                let name = self.program.customs.get(*custom).map_or("?", |custom| custom.name());
+                let args = args.iter().map(|arg| match *arg {
+                    CallArg::Value(value) => self.value(value),
+                    CallArg::Address(address) => format!("&{}", self.address(address)),
+                });
+                let args = args.collect::<Vec<String>>().join(", ");
+                let gate = gate.map_or(String::new(), |gate| format!(" if {}", self.value(gate)));
+                format!("{result}call {name} {args}{gate}")
             }
         }
     }

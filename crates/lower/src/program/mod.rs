@@ -8,7 +8,7 @@
 //! - No value is `index` or `void`: a pass has chosen i32 or i64.
 //! - An [`Address`] counts elements, not bytes. It is within its buffer whenever the statement is
 //!   reached and the gate, if any, is true; a backend neither checks nor assumes more.
-//! - Statements run in order. Loads, stores and atomics are never merged, dropped or moved across
+//! - Statements run in order. Loads, stores, atomics and calls (but of what is pure) are never merged, dropped or moved across
 //!   one another by a backend, except loads of a parameter that the program never writes.
 //! - Floats are neither reassociated nor contracted; integer arithmetic wraps, and where
 //!   [`Expr::Alu::exact`] is set it is proved not to.
@@ -17,10 +17,11 @@ mod display;
 mod validate;
 
 use std::fmt;
+use std::sync::Arc;
 
 use slotmap::{SlotMap, new_key_type};
 use smallvec::SmallVec;
-use uop::{AtomicOp, Const, DType, Op};
+use uop::{AtomicOp, Const, DType, Declaration, Op};
 
 pub use validate::{ProgramError, ProgramErrors};
 
@@ -40,6 +41,8 @@ pub struct Program {
     pub registers: Vec<Register>,
     /// How its instances are spread over the target.
     pub launch: Launch,
+    /// The declared operations that it calls.
+    pub customs: Vec<Arc<Declaration>>,
     /// The type of each value.
     pub values: SlotMap<Value, DType>,
     /// What one work-item (grid) or one slice of the range (no grid) does.
@@ -148,6 +151,26 @@ pub enum Stmt {
         /// The operand, of the element's type.
         value: Value,
     },
+    /// A declared operation: what its contract says.
+    Call {
+        /// The value that it defines, if it has a result.
+        result: Option<Value>,
+        /// Which of [`Program::customs`].
+        custom: usize,
+        /// Its arguments.
+        args: Vec<CallArg>,
+        /// Only with a result: where it is false, the result is 0 or false, and nothing happens.
+        gate: Option<Value>,
+    },
+}
+
+/// An argument of a [`Stmt::Call`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallArg {
+    /// A value.
+    Value(Value),
+    /// An address; so many elements from there on are within its buffer as the declaration says.
+    Address(Address),
 }
 
 /// The right side of a [`Stmt::Let`].

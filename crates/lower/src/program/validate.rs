@@ -2,10 +2,10 @@ use std::fmt;
 
 use slotmap::SecondaryMap;
 use thiserror::Error;
-use uop::{Custom, DType, Op};
+use uop::{Custom, CustomArg, DType, Op};
 
 use super::display::{Step, Walk, defined_by, may_wrap, numbers};
-use super::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
+use super::{Address, CallArg, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
 
 /// Everything that is wrong with a [`Program`], in the order of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,6 +191,45 @@ impl Validator<'_> {
                     self.error(format!("no atomic {} of {dtype}", op.name()));
                 }
             }
+            Stmt::Call { result, custom, args, gate } => {
+                let values = &self.program.values;
+                let dtype = result.map(|v| values.get(v).copied().unwrap_or(DType::Void));
+                self.call(dtype.unwrap_or(DType::Void), *custom, args);
+                if let Some(gate) = gate {
+                    self.expect("the gate", *gate, DType::Bool);
+                    if result.is_none() {
+                        self.error("a gate without a result; put it around the call");
+                    }
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, result: DType, custom: usize, args: &[CallArg]) {
+        let Some(custom) = self.program.customs.get(custom) else {
+            return self.error(format!("there is no custom {custom}"));
+        };
+        let contract = custom.contract();
+        self.is("the result", result, contract.result);
+        if args.len() != contract.args.len() {
+            self.error(format!("{} arguments, expected {}", args.len(), contract.args.len()));
+        }
+        for (&arg, &expected) in args.iter().zip(&contract.args) {
+            match (arg, expected) {
+                (CallArg::Value(value), CustomArg::Value(dtype)) => {
+                    self.expect("an argument", value, dtype);
+                }
+                (CallArg::Address(address), CustomArg::Pointer { dtype, .. }) => {
+                    if contract.effect.changes() {
+                        self.mutable(address);
+                    }
+                    self.address(address);
+                    if let Some(element) = self.element(address.storage) {
+                        self.is("what is pointed to", element, dtype);
+                    }
+                }
+                _ => self.error("an argument of another kind"),
+            }
         }
     }
 
@@ -244,8 +283,12 @@ impl Validator<'_> {
         self.address(address);
         let Some(element) = self.element(address.storage) else { return };
         self.expect("what is written", value, element);
+        self.mutable(address);
+    }
+
+    fn mutable(&mut self, address: Address) {
         if let Storage::Param(slot) = address.storage
-            && !self.program.params[slot].mutable
+            && self.program.params.get(slot).is_some_and(|param| !param.mutable)
         {
             self.error(format!("writes {}, which is not mutable", self.program.params[slot].name));
         }

@@ -17,6 +17,8 @@ pub struct Missing {
     pub address: usize,
     /// The axis of its view.
     pub axis: usize,
+    /// How many elements behind the one at the index are touched too.
+    pub more: i128,
     /// The index may be negative.
     pub below: bool,
     /// The index may reach the length.
@@ -40,34 +42,37 @@ pub fn missing(
         return Ok(Vec::new());
     };
     let mut missing = Vec::new();
-    for (address, &n) in graph[access].addresses().iter().enumerate() {
+    for (address, &(n, elements)) in graph[access].pointers().iter().enumerate() {
         let index = index_of(graph, n);
         let Some(view) = graph.shape(index) else {
             continue;
         };
         for (axis, (&length, &i)) in view.iter().zip(&graph[index].src[1..]).enumerate() {
+            // How many more of this axis are touched.
+            let more = if axis + 1 == view.len() { elements - 1 } else { 0 };
             let within = bounds.given(graph, &facts, i);
             let least = bounds.get(graph, length).lo;
             if within.is_empty() {
                 continue;
             }
-            let (below, above) = (within.lo < 0, within.hi >= least);
+            let (below, above) = (within.lo < 0, within.hi.saturating_add(more) >= least);
             if below || above {
-                refute(graph, bounds, order, access, (axis, length, i))?;
-                missing.push(Missing { address, axis, below, above });
+                refute(graph, bounds, order, access, (n, axis, length, i, more))?;
+                missing.push(Missing { address, axis, more, below, above });
             }
         }
     }
     Ok(missing)
 }
 
-/// Looks for a corner at which the gate of `access` is true and the index `i` outside.
+/// Looks for a corner at which the gate of `access` is true and the index `i` of `address`, or one
+/// of the `more` behind it, outside.
 fn refute(
     graph: &Graph,
     bounds: &mut Bounds,
     order: &Order,
     access: Id,
-    (axis, length, i): (usize, Id, Id),
+    (address, axis, length, i, more): (Id, usize, Id, Id, i128),
 ) -> Result<(), LowerError> {
     let ranges = order.regions().open(access);
     for point in corners(graph, bounds, ranges).unwrap_or_default() {
@@ -75,12 +80,13 @@ fn refute(
         let (Some(index), Some(length)) = (at(i), at(length)) else {
             continue;
         };
+        let index = if index < 0 { index } else { index.saturating_add(more) };
         if (0..length).contains(&index)
             || !open_at(graph, bounds, ranges, &point, graph[access].gate())
         {
             continue;
         }
-        let storage = graph.storage(graph[access].src[0]).unwrap_or(access);
+        let storage = graph.storage(address).unwrap_or(access);
         return Err(LowerError {
             node: graph.origin(access),
             kind: LowerErrorKind::OutOfBounds {

@@ -9,7 +9,7 @@ use slotmap::SecondaryMap;
 use uop::{AtomicOp, Const, DType, KernelGraph, Op};
 
 /// A target without a grid, as a CPU.
-pub const NO_GRID: Caps = Caps { grid: None, narrow_index: false };
+pub const NO_GRID: Caps = Caps { grid: None, narrow_index: false, templates: None, calls: true };
 
 /// A target with a grid, as AMD's.
 pub const GRID: Caps = Caps {
@@ -19,6 +19,8 @@ pub const GRID: Caps = Caps {
         total_items: (1 << 32) - 1,
     }),
     narrow_index: true,
+    templates: None,
+    calls: true,
 };
 
 /// Lowers `kernel`, verifying the graph after each pass and the program at the end.
