@@ -3,8 +3,9 @@
 //! docs/ir.md (S6) says how; this crate is the executable form of the whole page. It shares with
 //! `lower` the op table, the regions and the order of accesses, and nothing else.
 //!
-//! A run goes through four modules, each relying on the one before:
+//! A run goes through these modules, each relying on the one before:
 //!
+//! - `normalize` puts the bodies of declared operations in their place;
 //! - `check` refuses what no rule gives a meaning to; what it lets pass has sources of the right
 //!   kind and dtype;
 //! - `normalize` applies `where-gates-load` and `unique-ranges`; afterwards every range has one
@@ -20,6 +21,7 @@ mod alu;
 mod check;
 mod data;
 mod error;
+mod functions;
 mod machine;
 mod normalize;
 mod plan;
@@ -31,6 +33,7 @@ use uop::{Graph, Id};
 pub use alu::{AluError, alu};
 pub use data::{Data, Element};
 pub use error::{Error, ErrorKind, Point};
+pub use functions::{Argument, Functions};
 
 /// What an access does whose gate is true and whose address is outside its buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +48,7 @@ pub enum OutOfBounds {
 }
 
 /// How to run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Chooses the order of parallel points.
     pub seed: u64,
@@ -56,6 +59,8 @@ pub struct Options {
     /// Let a conflict pass that `assume_disjoint` says cannot happen; the values are then stored
     /// one after the other.
     pub trust_waivers: bool,
+    /// What declared operations without a body call.
+    pub functions: Functions,
 }
 
 /// Runs the kernel that ends in `sink` on `params`, one for each slot, in place. More than the
@@ -66,6 +71,21 @@ pub struct Options {
 /// Whatever is wrong with the graph, the arguments or the run, at the first node where it shows;
 /// ids are those of `graph`. What was written before an error stays written.
 pub fn run(graph: &Graph, sink: Id, params: &mut [Data], options: &Options) -> Result<(), Error> {
+    let plan = prepare(graph, sink, options)?;
+    machine::Machine::new(&plan, params, options)?.run()
+}
+
+/// Finds what is wrong with the kernel that ends in `sink` whatever it is run on: [`run`] with the
+/// same options fails for no other reason before it touches its arguments.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn check(graph: &Graph, sink: Id, options: &Options) -> Result<(), Error> {
+    prepare(graph, sink, options).map(|_| ())
+}
+
+fn prepare(graph: &Graph, sink: Id, options: &Options) -> Result<plan::Plan, Error> {
     if sink.index() >= graph.len() {
         return Err(ErrorKind::NotASink.at(sink));
     }
@@ -74,5 +94,6 @@ pub fn run(graph: &Graph, sink: Id, params: &mut [Data], options: &Options) -> R
     kernel.where_gates_load();
     kernel.unique_ranges();
     let plan = plan::Plan::new(kernel.finish())?;
-    machine::Machine::new(&plan, params, options)?.run()
+    plan.functions(&options.functions)?;
+    Ok(plan)
 }

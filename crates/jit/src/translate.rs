@@ -14,18 +14,25 @@ use cranelift_codegen::ir::{
     self, AbiParam, AtomicRmwOp, Block, BlockArg, Function, InstBuilder, MemFlagsData, Signature,
     StackSlotData, StackSlotKind, Type, UserFuncName, types,
 };
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use lower::{Address, Expr, Launch, LaunchIndex, Program, REGISTER_BYTES, Stmt, Storage, Value};
+use lower::{
+    Address, CallArg, Expr, Launch, LaunchIndex, Program, REGISTER_BYTES, Stmt, Storage, Value,
+};
 use slotmap::SecondaryMap;
-use uop::{AtomicOp, Const, DType, Op, ResultType};
+use uop::{AtomicOp, Const, CustomArg, DType, Declaration, Op, ResultType};
 
 use crate::error::JitErrorKind::{self, Malformed};
+use crate::functions::Functions;
 
 const MEMORY: MemFlagsData = MemFlagsData::new().with_notrap();
 
 /// The function of `program`; its signature is that of `Code`'s entry, whatever the program.
-pub(crate) fn translate(program: &Program, isa: &OwnedTargetIsa) -> Result<Function, JitErrorKind> {
+pub(crate) fn translate(
+    program: &Program,
+    isa: &OwnedTargetIsa,
+    functions: &Functions,
+) -> Result<Function, JitErrorKind> {
     match program.launch {
         Launch::Grid { .. } => return Err(JitErrorKind::Grid),
         Launch::Range { .. } => {}
@@ -45,6 +52,8 @@ pub(crate) fn translate(program: &Program, isa: &OwnedTargetIsa) -> Result<Funct
         _ => unreachable!("the signature has three parameters"),
     };
     let mut translator = Translator {
+        functions,
+        convention: isa.default_call_conv(),
         program,
         buffers: Vec::new(),
         registers: Vec::new(),
@@ -65,6 +74,8 @@ pub(crate) fn translate(program: &Program, isa: &OwnedTargetIsa) -> Result<Funct
 
 struct Translator<'p, 'f> {
     program: &'p Program,
+    functions: &'p Functions,
+    convention: CallConv,
     builder: FunctionBuilder<'f>,
     /// The address of each parameter, by slot.
     buffers: Vec<ir::Value>,
@@ -274,6 +285,12 @@ impl<'p> Translator<'p, '_> {
                 self.atomic(*op, dtype, pointer, value)?;
                 Ok(None)
             }
+            Stmt::Call { result, custom, args, gate } => {
+                let custom = self.program.customs.get(*custom);
+                let custom = custom.ok_or(Malformed("a custom that does not exist"))?;
+                self.call(*result, custom, args, *gate)?;
+                Ok(None)
+            }
         }
     }
 
@@ -402,6 +419,7 @@ impl<'p> Translator<'p, '_> {
                 | Op::After
                 | Op::Group
                 | Op::End
+                | Op::Argument
                 | Op::Sink,
                 _,
             ) => return Err(unsupported()),
@@ -576,6 +594,88 @@ impl<'p> Translator<'p, '_> {
             }
             (AtomicOp::Add, _) => Err(JitErrorKind::Atomic { op, dtype }),
         }
+    }
+
+    /// Calls the function for `custom`.
+    fn call(
+        &mut self,
+        result: Option<Value>,
+        custom: &Declaration,
+        args: &[CallArg],
+        gate: Option<Value>,
+    ) -> Result<(), JitErrorKind> {
+        let name = custom.name().to_string();
+        let function = match self.functions.get(custom) {
+            Some(Ok(address)) => address,
+            Some(Err(_)) => return Err(JitErrorKind::Signature { name }),
+            None => return Err(JitErrorKind::NoFunction { name }),
+        };
+        let contract = custom.contract();
+        require(args.len() == contract.args.len(), "a call with other arguments")?;
+        let mut signature = Signature::new(self.convention);
+        let mut values = Vec::new();
+        for (&arg, &declared) in args.iter().zip(&contract.args) {
+            let (value, param) = match (arg, declared) {
+                (CallArg::Value(value), CustomArg::Value(dtype)) => {
+                    let (ty, kind, _) = machine(dtype)?;
+                    let param = AbiParam::new(ty);
+                    // As C compilers expect of what is narrower than a register.
+                    let param = match kind {
+                        Kind::Signed => param.sext(),
+                        Kind::Bool | Kind::Unsigned | Kind::Half => param.uext(),
+                        Kind::Float => param,
+                    };
+                    (self.typed(value, dtype)?, param)
+                }
+                (CallArg::Address(address), CustomArg::Pointer { dtype, .. }) => {
+                    if contract.effect.changes() {
+                        self.mutable(address.storage)?;
+                    }
+                    let (pointer, element) = self.address(address)?;
+                    require(element == dtype, "a pointer to another type")?;
+                    (pointer, AbiParam::new(types::I64))
+                }
+                _ => return Err(Malformed("an argument of another kind")),
+            };
+            signature.params.push(param);
+            values.push(value);
+        }
+        require(result.is_some() == (contract.result != DType::Void), "a call without its result")?;
+        let ty = result.map(|_| machine(contract.result)).transpose()?.map(|(ty, _, _)| ty);
+        signature.returns.extend(ty.map(AbiParam::new));
+        let signature = self.builder.import_signature(signature);
+        let join = match (gate, ty) {
+            (Some(gate), Some(ty)) => {
+                let gate = self.typed(gate, DType::Bool)?;
+                let (then, join) = (self.builder.create_block(), self.builder.create_block());
+                let zero = match ty {
+                    types::F32 | types::F64 => self.float_zero(ty),
+                    _ => self.builder.ins().iconst(ty, 0),
+                };
+                self.builder.append_block_param(join, ty);
+                self.builder.ins().brif(gate, then, &[], join, &[BlockArg::Value(zero)]);
+                self.builder.switch_to_block(then);
+                Some(join)
+            }
+            _ => None,
+        };
+        let function = self.builder.ins().iconst(types::I64, function as i64);
+        let call = self.builder.ins().call_indirect(signature, function, &values);
+        let mut value = self.builder.inst_results(call).first().copied();
+        if let (Some(join), Some(called)) = (join, value) {
+            self.builder.ins().jump(join, &[BlockArg::Value(called)]);
+            self.builder.switch_to_block(join);
+            value = self.builder.block_params(join).first().copied();
+        }
+        if let (Some(result), Some(value)) = (result, value) {
+            // Whatever it is, a `bool` is 0 or 1 from here on.
+            let value = match contract.result {
+                DType::Bool => self.builder.ins().icmp_imm_u(IntCC::NotEqual, value, 0),
+                _ => value,
+            };
+            self.define(result, contract.result, value)?;
+        }
+        Ok(())
     }
 
     /// The address in bytes and the type of the element there.

@@ -38,7 +38,7 @@ pub(crate) enum Code {
         extent: u64,
     },
     /// The kernel itself, to be interpreted.
-    Graph(KernelGraph),
+    Graph(KernelGraph, interp::Options),
     /// What is never run.
     Nothing,
     /// Source text for some other machine.
@@ -111,13 +111,13 @@ impl Compiled {
     pub fn source(&self) -> Option<&str> {
         match &self.inner.code {
             Code::Source(source) => Some(source),
-            Code::Machine { .. } | Code::Graph(_) | Code::Nothing => None,
+            Code::Machine { .. } | Code::Graph(..) | Code::Nothing => None,
         }
     }
 
     /// Whether a launch computes anything: `null` and what makes source do not.
     pub fn runs(&self) -> bool {
-        matches!(self.inner.code, Code::Machine { .. } | Code::Graph(_))
+        matches!(self.inner.code, Code::Machine { .. } | Code::Graph(..))
     }
 
     /// Runs the kernel on `buffers`, one for each parameter, and returns when it is done.
@@ -160,8 +160,8 @@ impl Compiled {
                 for_slices(*extent, threads, run)
                     .map_err(|reason| LaunchErrorKind::Threads { threads, reason })
             }
-            Code::Graph(kernel) => {
-                interpret(kernel, params, buffers).map(|()| 1).map_err(|error| {
+            Code::Graph(kernel, options) => {
+                interpret(kernel, options, params, buffers).map(|()| 1).map_err(|error| {
                     let message = kernel.message(error.node, &error.to_string());
                     LaunchErrorKind::Interp { error, message }
                 })
@@ -180,6 +180,7 @@ impl Compiled {
 /// have written.
 fn interpret(
     kernel: &KernelGraph,
+    options: &interp::Options,
     params: &[ProgramParam],
     buffers: &mut [Buffer<'_>],
 ) -> Result<(), interp::Error> {
@@ -187,8 +188,7 @@ fn interpret(
     // The verifier rejects a param that is never stored, so what is missing is memory.
     let too_large = interp::Error { node: kernel.sink, kind: interp::ErrorKind::TooLarge };
     let mut data = data.ok_or(too_large)?;
-    let options = interp::Options::default();
-    interp::run(&kernel.graph, kernel.sink, &mut data, &options)?;
+    interp::run(&kernel.graph, kernel.sink, &mut data, options)?;
     for ((buffer, data), param) in buffers.iter_mut().zip(&data).zip(params) {
         if param.mutable {
             buffer.set_data(data);

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use lower::{Caps, Launch, Program, ProgramParam};
 use thiserror::Error;
-use uop::{Arg, BuildErrors, DType, Kernel, KernelGraph, Phase, Val, verify};
+use uop::{Arg, BuildErrors, DType, Declaration, Kernel, KernelGraph, Phase, Val, verify};
 
 use crate::buffer::Buffer;
 use crate::compiled::{Code, Compiled, LaunchOptions, Launched};
@@ -20,7 +20,16 @@ struct Entry {
     /// What it lowers for; `None` if it does not lower.
     caps: Option<Caps>,
     /// The code of a verified kernel.
-    code: fn(&KernelGraph) -> Result<Code, CompileError>,
+    code: fn(&KernelGraph, &Functions) -> Result<Code, CompileError>,
+}
+
+/// What declared operations without a body call.
+#[derive(Clone, Default)]
+struct Functions {
+    /// From machine code.
+    machine: jit::Functions,
+    /// From the interpreter.
+    oracle: interp::Functions,
 }
 
 /// Every device.
@@ -30,9 +39,10 @@ static CPU: Entry = Entry {
     name: "cpu",
     about: "runs machine code on this CPU, with threads",
     caps: Some(jit::CAPS),
-    code: |kernel| {
+    code: |kernel, functions| {
         let program = lowered(kernel, &jit::CAPS)?;
-        let code = Box::new(jit::compile(&program, &jit::Options::default())?);
+        let options = jit::Options::default();
+        let code = Box::new(jit::compile_with(&program, &options, &functions.machine)?);
         Ok(Code::Machine { code, extent: extent(&program)? })
     },
 };
@@ -41,21 +51,29 @@ static INTERP: Entry = Entry {
     name: "interp",
     about: "runs the graph as written and checks everything; slow",
     caps: None,
-    code: |kernel| Ok(Code::Graph(kernel.clone())),
+    code: |kernel, functions| {
+        let functions = functions.oracle.clone();
+        let options = interp::Options { functions, ..interp::Options::default() };
+        interp::check(&kernel.graph, kernel.sink, &options).map_err(|error| {
+            let message = kernel.message(error.node, &error.to_string());
+            CompileError::Interp { error, message }
+        })?;
+        Ok(Code::Graph(kernel.clone(), options))
+    },
 };
 
 static NULL: Entry = Entry {
     name: "null",
     about: "compiles machine code and runs nothing; counts launches",
     caps: Some(jit::CAPS),
-    code: |kernel| (CPU.code)(kernel).map(|_| Code::Nothing),
+    code: |kernel, functions| (CPU.code)(kernel, functions).map(|_| Code::Nothing),
 };
 
 static AMD: Entry = Entry {
     name: "amd",
     about: "writes HIP source for AMD GPUs; runs nothing",
     caps: Some(text::HIP.caps),
-    code: |kernel| {
+    code: |kernel, _| {
         let program = lowered(kernel, &text::HIP.caps)?;
         Ok(Code::Source(text::emit(&program, &text::HIP)?))
     },
@@ -101,6 +119,7 @@ fn params(kernel: &KernelGraph) -> Vec<ProgramParam> {
 #[derive(Clone)]
 pub struct Device {
     entry: &'static Entry,
+    functions: Functions,
     launches: Arc<AtomicU64>,
 }
 
@@ -161,7 +180,7 @@ impl Device {
     }
 
     fn new(entry: &'static Entry) -> Device {
-        Device { entry, launches: Arc::default() }
+        Device { entry, functions: Functions::default(), launches: Arc::default() }
     }
 
     /// Its name.
@@ -188,6 +207,34 @@ impl Device {
         self.launches.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// This device, where machine code calls `function` for what is declared so and has no body.
+    ///
+    /// # Safety
+    ///
+    /// As [`jit::Functions::with`], for as long as this device, a clone of it or a kernel compiled
+    /// by one lives.
+    #[must_use]
+    pub unsafe fn with_function(
+        mut self,
+        declaration: &Declaration,
+        function: *const (),
+    ) -> Device {
+        // SAFETY: the promise is the caller's.
+        self.functions.machine = unsafe { self.functions.machine.with(declaration, function) };
+        self
+    }
+
+    /// This device, where the interpreter calls `function` for the declared operation `name`, if it
+    /// has no body: see [`interp::Functions::with`].
+    #[must_use]
+    pub fn with_closure<F>(mut self, name: &str, function: F) -> Device
+    where
+        F: Fn(&mut [interp::Argument]) -> Option<uop::Const> + Send + Sync + 'static,
+    {
+        self.functions.oracle = self.functions.oracle.with(name, function);
+        self
+    }
+
     /// Makes `kernel` ready to be launched.
     ///
     /// # Errors
@@ -208,7 +255,7 @@ impl Device {
             unreachable!("the verifier rejects a root that is no sink")
         };
         let params = params(kernel);
-        let code = (self.entry.code)(kernel)?;
+        let code = (self.entry.code)(kernel, &self.functions)?;
         let name = name.to_string();
         Ok(Compiled::new(self.clone(), name, params, code, start.elapsed()))
     }
