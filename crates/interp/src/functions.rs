@@ -17,7 +17,8 @@ pub enum Argument {
     Elements(Vec<Const>),
 }
 
-type Function = dyn Fn(&mut [Argument]) -> Option<Const> + Send + Sync;
+/// What a function is: it may change the elements, and returns the result, if there is one.
+pub type Function = dyn Fn(&mut [Argument]) -> Option<Const> + Send + Sync;
 
 /// Functions by the names of the operations that they do. Clones share them.
 #[derive(Clone, Default)]
@@ -35,7 +36,8 @@ impl Functions {
         self
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Function> {
+    /// The function for the operation `name`.
+    pub fn get(&self, name: &str) -> Option<&Function> {
         self.0.get(name).map(|function| &**function)
     }
 }

@@ -33,7 +33,7 @@ use uop::{Graph, Id};
 pub use alu::{AluError, alu};
 pub use data::{Data, Element};
 pub use error::{Error, ErrorKind, Point};
-pub use functions::{Argument, Functions};
+pub use functions::{Argument, Function, Functions};
 
 /// What an access does whose gate is true and whose address is outside its buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
