@@ -30,8 +30,14 @@ pub(crate) struct Build {
 /// Builds `program` with every compiler at every level; a warning fails.
 #[track_caller]
 pub(crate) fn builds(test: &str, program: &Program) -> Vec<Build> {
+    builds_by(&tools::c_compilers(test), program)
+}
+
+/// Builds `program` with each of `compilers` at every level; a warning fails.
+#[track_caller]
+pub(crate) fn builds_by(compilers: &[&'static str], program: &Program) -> Vec<Build> {
     let mut builds = Vec::new();
-    for compiler in tools::c_compilers(test) {
+    for &compiler in compilers {
         for level in LEVELS {
             if compiler != "cc" && level.len() > 1 {
                 continue;

@@ -167,13 +167,13 @@ impl Declaration {
         let mut pointers = args.iter().filter(|arg| arg.is_pointer()).peekable();
         match (effect, pointers.peek()) {
             (Effect::Pure, Some(_)) => {
-                return fail("pure, but takes a pointer; say what it does: reads, writes, …".into());
+                return fail("declared `pure`, but with a pointer; say what it does there: reads, writes, …".into());
             }
             (Effect::Pure | Effect::Reads, _) if *result == DType::Void => {
-                return fail(format!("{effect} without a result, which is nothing; add one"));
+                return fail(format!("declared `{effect}`, but without a result; add one"));
             }
             (Effect::Reads | Effect::Writes | Effect::Atomic(_), None) => {
-                return fail(format!("{effect}, but takes no pointer; add one, or make it pure"));
+                return fail(format!("declared `{effect}`, but without a pointer; add one, or make it pure"));
             }
             _ => {}
         }
@@ -242,7 +242,7 @@ impl Declaration {
                         _ => None,
                     };
                     let Some(own) = own else {
-                        return fail(n, format!("{} in the body of what is declared {effect}", node.op));
+                        return fail(n, format!("{} in a body that is declared `{effect}`", node.op));
                     };
                     for address in node.addresses().into_iter().filter(|_| own) {
                         let mut at = address;
@@ -266,7 +266,7 @@ impl Declaration {
             }
             let is = |&n: &Id| graph[n].arg == Arg::Argument { number, pointer: true };
             if arg.is_pointer() && !touched.iter().any(is) {
-                return fail(root, format!("declared {effect}, but not at argument {number}"));
+                return fail(root, format!("declared `{effect}`, but that it does not do at argument {number}"));
             }
         }
         Ok(())
@@ -290,13 +290,17 @@ pub fn pieces(text: &str, args: usize) -> Result<Vec<Piece>, String> {
                 plain.push(c);
             }
             '{' => {
-                let (name, after) = rest.split_once('}').unwrap_or((rest, ""));
+                let (name, after) = rest.split_once('}').ok_or("a single `{`, expected `{{` for a brace")?;
                 let digits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
                 let Some(arg) = name.parse().ok().filter(|&arg: &usize| digits && arg < args) else {
-                    return Err(format!(
-                        "`{{{name}` is no argument, expected `{{0}}` up to the last of {args}, \
-                         or `{{{{` for a brace"
-                    ));
+                    return Err(match args {
+                        0 => format!("`{{{name}}}` is no argument, there is none; `{{{{` is a brace"),
+                        _ => format!(
+                            "`{{{name}}}` is no argument, expected `{{0}}` to `{{{}}}`; \
+                             `{{{{` is a brace",
+                            args - 1
+                        ),
+                    });
                 };
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
                 pieces.push(Piece::Arg(arg));
