@@ -351,7 +351,11 @@ impl<'a> Machine<'a> {
                         let read = self.read(n, site, element, lane);
                         // What it writes it need not read.
                         let written = kind == Kind::Write;
-                        elements.push(if written { read.unwrap_or(Const::zero(*dtype)) } else { read? });
+                        elements.push(if written {
+                            read.unwrap_or(Const::zero(*dtype))
+                        } else {
+                            read?
+                        });
                     }
                     Argument::Elements(elements)
                 }
@@ -453,7 +457,8 @@ impl<'a> Machine<'a> {
             _ => {
                 let id = self.plan.ids[n];
                 let value = |n: usize, lane: usize| self.slots[n][lane];
-                let (axis, index, length) = self.plan.outside(id, site, lane, value).unwrap_or_default();
+                let (axis, index, length) =
+                    self.plan.outside(id, site, lane, value).unwrap_or_default();
                 let mut point = Vec::new();
                 self.plan.point(id, lane, |r| self.at[r], &mut point);
                 let point = self.plan.show(id, &point);

@@ -130,7 +130,9 @@ fn inline_bodies(graph: &mut Graph, sink: Id) -> Id {
     for n in graph.reachable(sink) {
         let Arg::Custom { custom, number, .. } = &graph[n].arg else { continue };
         numbers.insert(*number);
-        let Some(declaration) = custom.declaration().filter(|_| custom.is_known()) else { continue };
+        let Some(declaration) = custom.declaration().filter(|_| custom.is_known()) else {
+            continue;
+        };
         let contract = declaration.contract();
         let most = contract.args.len() + usize::from(contract.effect != Effect::Pure);
         if (contract.args.len()..=most).contains(&graph[n].src.len())
@@ -152,7 +154,8 @@ fn inline_bodies(graph: &mut Graph, sink: Id) -> Id {
         let new = match bodies.get(&old) {
             Some(body) => {
                 for (s, &before) in node.src.iter_mut().zip(&before) {
-                    let more = regions.open(old).iter().filter(|r| !regions.open(before).contains(r));
+                    let more =
+                        regions.open(old).iter().filter(|r| !regions.open(before).contains(r));
                     let more: Vec<Id> = more.filter_map(|r| rebuilt.get(r).copied()).collect();
                     *s = inside(g, *s, &more);
                 }

@@ -56,7 +56,9 @@ pub enum JitErrorKind {
         name: String,
     },
     /// A function was registered for an operation with this name that is declared otherwise.
-    #[error("the function for custom `{name}` was registered for another declaration: their arguments, result and effect must be equal")]
+    #[error(
+        "the function for custom `{name}` was registered for another declaration: their arguments, result and effect must be equal"
+    )]
     Signature {
         /// Its name.
         name: String,

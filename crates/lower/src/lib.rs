@@ -12,6 +12,6 @@ pub use caps::{Caps, GridLimits};
 pub use error::{LowerError, LowerErrorKind, Point};
 pub use pipeline::{PASSES, Pass, lower, lower_observed};
 pub use program::{
-    Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register, Stmt,
-    Storage, Value,
+    Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register,
+    Stmt, Storage, Value,
 };

@@ -68,7 +68,8 @@ fn a_footprint_over_the_edge_is_refuted() {
     let error = lower(&kernel, &NO_GRID).expect_err("3..7 is no part of a row").to_string();
     expect!["%5: index 6 is out of bounds for axis 1 of `x`, which has length 6, at %3 = 3; gate the access or correct the index"].assert_eq(&error);
     let error = oracle(&kernel, &[floats(0..24)], 0, OutOfBounds::Error);
-    expect!["%5: index 6 is out of bounds for axis 1 of length 6, at %3 = 3"].assert_eq(&error.expect_err("it is out of bounds").to_string());
+    expect!["%5: index 6 is out of bounds for axis 1 of length 6, at %3 = 3"]
+        .assert_eq(&error.expect_err("it is out of bounds").to_string());
 }
 
 #[test]
@@ -184,9 +185,11 @@ fn a_body_keeps_the_instances() {
 
 #[test]
 fn pure_values_need_no_order() {
-    let mix = Declaration::new("mix").value(F32).value(F32).result(F32).body(|_, args| {
-        args[0].lt(args[1]).where_(args[0] * 0.5 + args[1], args[1] - args[0])
-    });
+    let mix = Declaration::new("mix")
+        .value(F32)
+        .value(F32)
+        .result(F32)
+        .body(|_, args| args[0].lt(args[1]).where_(args[0] * 0.5 + args[1], args[1] - args[0]));
     let kernel = kernel(|k| {
         let y = k.param_mut("y", F32, [3, 4]);
         let x = k.param("x", F32, [3, 4]);
@@ -230,8 +233,16 @@ fn undefined(declaration: Declaration, templates: Option<&'static str>, want: Ex
 
 #[test]
 fn what_a_target_cannot_do_is_refused() {
-    undefined(halve(1), Some("hip"), expect!["%5: custom `halve` has no body, and no template for hip: add one of them"]);
-    undefined(halve(1), None, expect!["%5: custom `halve` has no body, and no template for this target: add one of them"]);
+    undefined(
+        halve(1),
+        Some("hip"),
+        expect!["%5: custom `halve` has no body, and no template for hip: add one of them"],
+    );
+    undefined(
+        halve(1),
+        None,
+        expect!["%5: custom `halve` has no body, and no template for this target: add one of them"],
+    );
 }
 
 #[test]

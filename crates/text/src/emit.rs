@@ -558,7 +558,9 @@ impl<'a> Emitter<'a> {
         let ty = self.dtype(self.program.values[result]);
         let name = self.names.number("v");
         match gate {
-            None if self.fates[result] == Fate::Dead => self.line(depth, &format!("(void)({text});")),
+            None if self.fates[result] == Fate::Dead => {
+                self.line(depth, &format!("(void)({text});"))
+            }
             None => self.line(depth, &format!("const {ty} {name} = {text};")),
             Some(gate) => {
                 self.line(depth, &format!("{ty} {name} = 0;"));

@@ -153,7 +153,9 @@ impl Declaration {
         let Contract { args, result, effect } = &self.contract;
         if !is_identifier(&self.name) {
             let name = &self.name;
-            return fail(format!("the name {name:?} is not an identifier; use letters, digits and _"));
+            return fail(format!(
+                "the name {name:?} is not an identifier; use letters, digits and _"
+            ));
         }
         if let Some(fault) = &self.fault {
             return fail(fault.to_string());
@@ -161,19 +163,26 @@ impl Declaration {
         let results = Some(*result).filter(|&result| result != DType::Void);
         for dtype in args.iter().map(|arg| arg.dtype()).chain(results) {
             if dtype.size().is_none() {
-                return fail(format!("an argument or result of {dtype}, expected a type with a size"));
+                return fail(format!(
+                    "an argument or result of {dtype}, expected a type with a size"
+                ));
             }
         }
         let mut pointers = args.iter().filter(|arg| arg.is_pointer()).peekable();
         match (effect, pointers.peek()) {
             (Effect::Pure, Some(_)) => {
-                return fail("declared `pure`, but with a pointer; say what it does there: reads, writes, …".into());
+                return fail(
+                    "declared `pure`, but with a pointer; say what it does there: reads, writes, …"
+                        .into(),
+                );
             }
             (Effect::Pure | Effect::Reads, _) if *result == DType::Void => {
                 return fail(format!("declared `{effect}`, but without a result; add one"));
             }
             (Effect::Reads | Effect::Writes | Effect::Atomic(_), None) => {
-                return fail(format!("declared `{effect}`, but without a pointer; add one, or make it pure"));
+                return fail(format!(
+                    "declared `{effect}`, but without a pointer; add one, or make it pure"
+                ));
             }
             _ => {}
         }
@@ -193,7 +202,9 @@ impl Declaration {
         for (target, text) in &self.templates {
             if !TARGETS.contains(&&**target) {
                 let known = TARGETS.join(", ");
-                return fail(format!("a template for {target:?}, expected one of the targets {known}"));
+                return fail(format!(
+                    "a template for {target:?}, expected one of the targets {known}"
+                ));
             }
             if let Err(message) = pieces(text, args.len()) {
                 return fail(format!("in the template for {target}, {message}"));
@@ -208,9 +219,8 @@ impl Declaration {
 
     fn check_body(&self, graph: &Graph, root: Id) -> Result<(), DeclarationError> {
         let Contract { args, result, effect } = &self.contract;
-        let fail = |n: Id, message: String| {
-            Err(DeclarationError { node: Some(n.index()), message })
-        };
+        let fail =
+            |n: Id, message: String| Err(DeclarationError { node: Some(n.index()), message });
         let mut used = BTreeSet::new();
         let mut touched = BTreeSet::new();
         for n in graph.reachable(root) {
@@ -218,9 +228,8 @@ impl Declaration {
             match (node.op, &node.arg) {
                 (Op::Argument, &Arg::Argument { number, pointer }) => {
                     let arg = args.get(number as usize).copied();
-                    let is = |arg: &CustomArg| {
-                        arg.is_pointer() == pointer && arg.dtype() == node.dtype
-                    };
+                    let is =
+                        |arg: &CustomArg| arg.is_pointer() == pointer && arg.dtype() == node.dtype;
                     if !arg.as_ref().is_some_and(is) {
                         let found = if pointer { "a pointer to" } else { "a value of" };
                         let message = format!("argument {number} is no {found} {}", node.dtype);
@@ -233,16 +242,22 @@ impl Declaration {
                     }
                     used.insert(number);
                 }
-                (Op::Load | Op::Store, _) | (Op::Custom, Arg::Custom { custom: Custom::Atomic { .. }, .. }) => {
+                (Op::Load | Op::Store, _)
+                | (Op::Custom, Arg::Custom { custom: Custom::Atomic { .. }, .. }) => {
                     let own = match (node.op, &node.arg, effect) {
                         (Op::Load, _, Effect::Reads) => Some(true),
                         (Op::Load, _, Effect::Writes) => Some(false),
                         (Op::Store, _, Effect::Writes) => Some(true),
-                        (_, Arg::Custom { custom, .. }, _) if custom.effect() == *effect => Some(true),
+                        (_, Arg::Custom { custom, .. }, _) if custom.effect() == *effect => {
+                            Some(true)
+                        }
                         _ => None,
                     };
                     let Some(own) = own else {
-                        return fail(n, format!("{} in a body that is declared `{effect}`", node.op));
+                        return fail(
+                            n,
+                            format!("{} in a body that is declared `{effect}`", node.op),
+                        );
                     };
                     for address in node.addresses().into_iter().filter(|_| own) {
                         let mut at = address;
@@ -266,7 +281,10 @@ impl Declaration {
             }
             let is = |&n: &Id| graph[n].arg == Arg::Argument { number, pointer: true };
             if arg.is_pointer() && !touched.iter().any(is) {
-                return fail(root, format!("declared `{effect}`, but that it does not do at argument {number}"));
+                return fail(
+                    root,
+                    format!("declared `{effect}`, but that it does not do at argument {number}"),
+                );
             }
         }
         Ok(())
@@ -290,11 +308,15 @@ pub fn pieces(text: &str, args: usize) -> Result<Vec<Piece>, String> {
                 plain.push(c);
             }
             '{' => {
-                let (name, after) = rest.split_once('}').ok_or("a single `{`, expected `{{` for a brace")?;
+                let (name, after) =
+                    rest.split_once('}').ok_or("a single `{`, expected `{{` for a brace")?;
                 let digits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
-                let Some(arg) = name.parse().ok().filter(|&arg: &usize| digits && arg < args) else {
+                let Some(arg) = name.parse().ok().filter(|&arg: &usize| digits && arg < args)
+                else {
                     return Err(match args {
-                        0 => format!("`{{{name}}}` is no argument, there is none; `{{{{` is a brace"),
+                        0 => {
+                            format!("`{{{name}}}` is no argument, there is none; `{{{{` is a brace")
+                        }
                         _ => format!(
                             "`{{{name}}}` is no argument, expected `{{0}}` to `{{{}}}`; \
                              `{{{{` is a brace",

@@ -2,13 +2,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use slotmap::SlotMap;
-use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Declaration, Graph, Id, Op, Order, Special};
+use uop::{
+    Arg, AxisType, Bounds, Const, Custom, DType, Declaration, Graph, Id, Op, Order, Special,
+};
 
 use crate::caps::Caps;
 use crate::error::{LowerError, LowerErrorKind};
 use crate::program::{
-    Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register, Stmt,
-    Storage, Value,
+    Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramParam, REGISTER_BYTES, Register,
+    Stmt, Storage, Value,
 };
 
 /// Turns a graph in `Phase::Lowered` into structured loops.

@@ -521,7 +521,9 @@ impl<'a> Parser<'a> {
         let token = c.advance();
         match self.declarations.get(name) {
             Some((_, declaration)) => Ok(declaration.as_ref().map(Custom::from)),
-            None => token.fail(format!("undefined operation `@{name}`; `define` it on a line above")),
+            None => {
+                token.fail(format!("undefined operation `@{name}`; `define` it on a line above"))
+            }
         }
     }
 

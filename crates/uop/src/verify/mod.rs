@@ -146,7 +146,8 @@ pub enum Phase {
 pub fn verify(graph: &Graph, sink: Id, phase: Phase) -> Result<(), VerifyErrors> {
     let nodes = &graph.reachable(sink);
     let facts = vec![Fact::default(); sink.index() + 1];
-    let mut verifier = Verifier { graph, sink, phase, nodes, facts, body: false, errors: Vec::new() };
+    let mut verifier =
+        Verifier { graph, sink, phase, nodes, facts, body: false, errors: Vec::new() };
     verifier.check();
     let mut errors = verifier.errors;
     if errors.is_empty() {
@@ -362,7 +363,8 @@ impl Verifier<'_> {
             Arg::Custom { custom: Custom::Declared(declaration), .. } => {
                 if let Err(DeclarationError { node, message }) = declaration.check() {
                     // The names of the body are not those of this graph.
-                    let place = node.map_or(String::new(), |node| format!("node {node} of its body: "));
+                    let place =
+                        node.map_or(String::new(), |node| format!("node {node} of its body: "));
                     let message = message.replace('%', "node ");
                     let name = declaration.name();
                     let message = format!("the declaration of `{name}`: {place}{message}");
@@ -374,7 +376,8 @@ impl Verifier<'_> {
                 self.error(n, Kind::UnknownCustom, message);
             }
             Arg::Argument { .. } if !self.body => {
-                let message = "argument in a kernel; it stands for one in the body of a declaration";
+                let message =
+                    "argument in a kernel; it stands for one in the body of a declaration";
                 self.error(n, Kind::StrayArgument, message);
             }
             _ => {}
@@ -482,7 +485,11 @@ impl Verifier<'_> {
                 _ => expected,
             };
             if found != expected {
-                let message = format!("{op} of {of} has {role} of {found}, expected {expected}");
+                let whose = match &node.arg {
+                    Arg::Custom { custom: custom @ Custom::Declared(_), .. } => custom.to_string(),
+                    _ => format!("{op} of {of}"),
+                };
+                let message = format!("{whose} has {role} of {found}, expected {expected}");
                 self.error(n, Kind::WrongDType, message);
             }
         }
@@ -1017,7 +1024,9 @@ fn takes(node: &Node, slot: usize, of: DType) -> (Operand, Option<(&'static str,
     let value = |role, dtype| (Operand::Value, Some((role, dtype)));
     if let Arg::Custom { custom, .. } = &node.arg {
         return match custom.contract().args.get(slot) {
-            Some(CustomArg::Pointer { dtype, .. }) => (Operand::Address, Some(("a pointer", *dtype))),
+            Some(CustomArg::Pointer { dtype, .. }) => {
+                (Operand::Address, Some(("a pointer", *dtype)))
+            }
             Some(CustomArg::Value(dtype)) => value("a value", *dtype),
             None => value("a gate", DType::Bool),
         };
