@@ -56,7 +56,7 @@ static INTERP: Entry = Entry {
         let options = interp::Options { functions, ..interp::Options::default() };
         interp::check(&kernel.graph, kernel.sink, &options).map_err(|error| {
             let message = kernel.message(error.node, &error.to_string());
-            CompileError::Interp { error, message }
+            CompileError::Interp { error: Box::new(error), message }
         })?;
         Ok(Code::Graph(kernel.clone(), options))
     },

@@ -41,7 +41,7 @@ pub enum CompileError {
     #[error("{message}")]
     Interp {
         /// The reason.
-        error: interp::Error,
+        error: Box<interp::Error>,
         /// The message.
         message: String,
     },

@@ -559,7 +559,7 @@ impl<'a> Emitter<'a> {
         let name = self.names.number("v");
         match gate {
             None if self.fates[result] == Fate::Dead => {
-                self.line(depth, &format!("(void)({text});"))
+                self.line(depth, &format!("(void)({text});"));
             }
             None => self.line(depth, &format!("const {ty} {name} = {text};")),
             Some(gate) => {

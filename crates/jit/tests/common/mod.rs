@@ -23,6 +23,7 @@ impl Builder {
                 params: Vec::new(),
                 registers: Vec::new(),
                 launch: Launch::Range { extent: 1 },
+                customs: Vec::new(),
                 values: SlotMap::with_key(),
                 body: Vec::new(),
             },

@@ -19,6 +19,7 @@ impl Builder {
             params: Vec::new(),
             registers: Vec::new(),
             launch,
+            customs: Vec::new(),
             values: SlotMap::with_key(),
             body: Vec::new(),
         };
