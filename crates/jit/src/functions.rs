@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use uop::{Contract, Declaration};
 
+use crate::error::JitErrorKind;
+
 /// What there is to call for declared operations without a body. Nothing else is ever called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Functions(BTreeMap<Box<str>, (Contract, usize)>);
@@ -26,9 +28,13 @@ impl Functions {
         self
     }
 
-    /// The address of the function for `declaration`, if there is one with its contract.
-    pub(crate) fn get(&self, declaration: &Declaration) -> Option<Result<usize, &Contract>> {
-        let (contract, address) = self.0.get(declaration.name())?;
-        Some(if contract == declaration.contract() { Ok(*address) } else { Err(contract) })
+    /// The address of the function for `declaration`.
+    pub(crate) fn get(&self, declaration: &Declaration) -> Result<usize, JitErrorKind> {
+        let name = declaration.name();
+        match self.0.get(name) {
+            Some((contract, address)) if contract == declaration.contract() => Ok(*address),
+            Some(_) => Err(JitErrorKind::Signature { name: name.into() }),
+            None => Err(JitErrorKind::NoFunction { name: name.into() }),
+        }
     }
 }

@@ -285,10 +285,10 @@ impl<'p> Translator<'p, '_> {
                 self.atomic(*op, dtype, pointer, value)?;
                 Ok(None)
             }
-            Stmt::Call { result, custom, args, gate } => {
+            Stmt::Call { result, custom, args } => {
                 let custom = self.program.customs.get(*custom);
                 let custom = custom.ok_or(Malformed("a custom that does not exist"))?;
-                self.call(*result, custom, args, *gate)?;
+                self.call(*result, custom, args)?;
                 Ok(None)
             }
         }
@@ -602,14 +602,8 @@ impl<'p> Translator<'p, '_> {
         result: Option<Value>,
         custom: &Declaration,
         args: &[CallArg],
-        gate: Option<Value>,
     ) -> Result<(), JitErrorKind> {
-        let name = custom.name().to_string();
-        let function = match self.functions.get(custom) {
-            Some(Ok(address)) => address,
-            Some(Err(_)) => return Err(JitErrorKind::Signature { name }),
-            None => return Err(JitErrorKind::NoFunction { name }),
-        };
+        let function = self.functions.get(custom)?;
         let contract = custom.contract();
         require(args.len() == contract.args.len(), "a call with other arguments")?;
         let mut signature = Signature::new(self.convention);
@@ -641,32 +635,13 @@ impl<'p> Translator<'p, '_> {
             values.push(value);
         }
         require(result.is_some() == (contract.result != DType::Void), "a call without its result")?;
-        let ty = result.map(|_| machine(contract.result)).transpose()?.map(|(ty, _, _)| ty);
-        signature.returns.extend(ty.map(AbiParam::new));
+        if result.is_some() {
+            signature.returns.push(AbiParam::new(machine(contract.result)?.0));
+        }
         let signature = self.builder.import_signature(signature);
-        let join = match (gate, ty) {
-            (Some(gate), Some(ty)) => {
-                let gate = self.typed(gate, DType::Bool)?;
-                let (then, join) = (self.builder.create_block(), self.builder.create_block());
-                let zero = match ty {
-                    types::F32 | types::F64 => self.float_zero(ty),
-                    _ => self.builder.ins().iconst(ty, 0),
-                };
-                self.builder.append_block_param(join, ty);
-                self.builder.ins().brif(gate, then, &[], join, &[BlockArg::Value(zero)]);
-                self.builder.switch_to_block(then);
-                Some(join)
-            }
-            _ => None,
-        };
         let function = self.builder.ins().iconst(types::I64, function as i64);
         let call = self.builder.ins().call_indirect(signature, function, &values);
-        let mut value = self.builder.inst_results(call).first().copied();
-        if let (Some(join), Some(called)) = (join, value) {
-            self.builder.ins().jump(join, &[BlockArg::Value(called)]);
-            self.builder.switch_to_block(join);
-            value = self.builder.block_params(join).first().copied();
-        }
+        let value = self.builder.inst_results(call).first().copied();
         if let (Some(result), Some(value)) = (result, value) {
             // Whatever it is, a `bool` is 0 or 1 from here on.
             let value = match contract.result {

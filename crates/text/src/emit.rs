@@ -316,7 +316,7 @@ impl Fates {
                 Stmt::Store { address, value } | Stmt::Atomic { address, value, .. } => {
                     self.uses(&[address.offset, *value], block);
                 }
-                Stmt::Call { result, args, gate, .. } => {
+                Stmt::Call { result, args, .. } => {
                     if let Some(result) = result {
                         let used = self.uses.contains_key(*result);
                         self.fates.insert(*result, if used { Fate::Named } else { Fate::Dead });
@@ -328,7 +328,6 @@ impl Fates {
                             CallArg::Address(address) => self.uses(&[address.offset], block),
                         }
                     }
-                    self.uses(gate.as_slice(), block);
                 }
             }
         }
@@ -506,8 +505,8 @@ impl<'a> Emitter<'a> {
                     let (function, rest) = (atomic.function, atomic.rest);
                     self.line(depth, &format!("{function}(&{place}, {value}{rest});"));
                 }
-                Stmt::Call { result, custom, args, gate } => {
-                    self.call(*result, &self.program.customs[*custom], args, *gate, depth);
+                Stmt::Call { result, custom, args } => {
+                    self.call(*result, &self.program.customs[*custom], args, depth);
                 }
             }
         }
@@ -519,7 +518,6 @@ impl<'a> Emitter<'a> {
         result: Option<Value>,
         custom: &Declaration,
         args: &[CallArg],
-        gate: Option<Value>,
         depth: usize,
     ) {
         let template = self.dialect.caps.templates.and_then(|name| custom.template_for(name));
@@ -557,18 +555,10 @@ impl<'a> Emitter<'a> {
         let text = text.strip_suffix(';').unwrap_or(text);
         let ty = self.dtype(self.program.values[result]);
         let name = self.names.number("v");
-        match gate {
-            None if self.fates[result] == Fate::Dead => {
-                self.line(depth, &format!("(void)({text});"));
-            }
-            None => self.line(depth, &format!("const {ty} {name} = {text};")),
-            Some(gate) => {
-                self.line(depth, &format!("{ty} {name} = 0;"));
-                let gate = &self.texts[gate].text;
-                self.line(depth, &format!("if ({gate}) {{"));
-                self.line(depth + 1, &format!("{name} = {text};"));
-                self.line(depth, "}");
-            }
+        if self.fates[result] == Fate::Dead {
+            self.line(depth, &format!("(void)({text});"));
+        } else {
+            self.line(depth, &format!("const {ty} {name} = {text};"));
         }
         self.bind(result, Text::atom(name));
     }

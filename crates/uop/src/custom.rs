@@ -99,11 +99,6 @@ impl Effect {
         matches!(self, Effect::Writes | Effect::Atomic(_))
     }
 
-    /// The effect with this name in the text form.
-    pub fn parse(name: &str) -> Option<Effect> {
-        Effect::all().find(|effect| effect.to_string() == name)
-    }
-
     /// Every effect.
     pub fn all() -> impl Iterator<Item = Effect> {
         let atomics = AtomicOp::ALL.into_iter().map(Effect::Atomic);

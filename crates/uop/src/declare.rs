@@ -149,142 +149,108 @@ impl Declaration {
     ///
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), DeclarationError> {
-        let fail = |message: String| Err(DeclarationError { node: None, message });
-        let Contract { args, result, effect } = &self.contract;
-        if !is_identifier(&self.name) {
-            let name = &self.name;
-            return fail(format!(
-                "the name {name:?} is not an identifier; use letters, digits and _"
-            ));
+        if let Some(message) = self.fault() {
+            return Err(DeclarationError { node: None, message });
         }
-        if let Some(fault) = &self.fault {
-            return fail(fault.to_string());
-        }
-        let results = Some(*result).filter(|&result| result != DType::Void);
-        for dtype in args.iter().map(|arg| arg.dtype()).chain(results) {
-            if dtype.size().is_none() {
-                return fail(format!(
-                    "an argument or result of {dtype}, expected a type with a size"
-                ));
-            }
-        }
-        let mut pointers = args.iter().filter(|arg| arg.is_pointer()).peekable();
-        match (effect, pointers.peek()) {
-            (Effect::Pure, Some(_)) => {
-                return fail(
-                    "declared `pure`, but with a pointer; say what it does there: reads, writes, …"
-                        .into(),
-                );
-            }
-            (Effect::Pure | Effect::Reads, _) if *result == DType::Void => {
-                return fail(format!("declared `{effect}`, but without a result; add one"));
-            }
-            (Effect::Reads | Effect::Writes | Effect::Atomic(_), None) => {
-                return fail(format!(
-                    "declared `{effect}`, but without a pointer; add one, or make it pure"
-                ));
-            }
-            _ => {}
-        }
-        for pointer in pointers {
-            let &CustomArg::Pointer { dtype, elements } = pointer else { continue };
-            if elements == 0 {
-                return fail("a pointer to 0 elements, expected 1 or more".into());
-            }
-            if let &Effect::Atomic(op) = effect {
-                let custom = Custom::Atomic { op, dtype };
-                let of_first = args.iter().find(|arg| arg.is_pointer()).map(|arg| arg.dtype());
-                if !custom.is_known() || of_first != Some(dtype) {
-                    return fail(format!("{custom} does not work on {dtype}, or on several types"));
-                }
-            }
-        }
-        for (target, text) in &self.templates {
-            if !TARGETS.contains(&&**target) {
-                let known = TARGETS.join(", ");
-                return fail(format!(
-                    "a template for {target:?}, expected one of the targets {known}"
-                ));
-            }
-            if let Err(message) = pieces(text, args.len()) {
-                return fail(format!("in the template for {target}, {message}"));
-            }
-        }
-        match self.uops() {
-            Some((graph, root)) => self.check_body(&graph, root),
-            None if self.body.is_some() => fail("the body is empty".into()),
-            None => Ok(()),
-        }
+        let Some((graph, root)) = self.uops() else { return Ok(()) };
+        let fault = self.body_fault(&graph, root).err();
+        fault
+            .map_or(Ok(()), |(n, message)| Err(DeclarationError { node: Some(n.index()), message }))
     }
 
-    fn check_body(&self, graph: &Graph, root: Id) -> Result<(), DeclarationError> {
+    /// What is wrong outside the body.
+    fn fault(&self) -> Option<String> {
         let Contract { args, result, effect } = &self.contract;
-        let fail =
-            |n: Id, message: String| Err(DeclarationError { node: Some(n.index()), message });
+        let mut dtypes: Vec<DType> = args.iter().map(|arg| arg.dtype()).collect();
+        dtypes.extend(Some(*result).filter(|&result| result != DType::Void));
+        let pointers = || args.iter().filter(|arg| arg.is_pointer());
+        let on = |arg: &CustomArg| match *effect {
+            Effect::Atomic(op) => Custom::Atomic { op, dtype: arg.dtype() }.is_known(),
+            _ => true,
+        };
+        let first = pointers().next();
+        let same = |arg: &CustomArg| first.is_some_and(|first| first.dtype() == arg.dtype());
+        let template = |(target, text): (&Box<str>, &Box<str>)| {
+            if !TARGETS.contains(&&**target) {
+                let known = TARGETS.join(", ");
+                return Some(format!("a template for {target:?}, expected one for {known}"));
+            }
+            let message = pieces(text, args.len()).err()?;
+            Some(format!("in the template for {target}, {message}"))
+        };
+        Some(if !is_identifier(&self.name) {
+            format!("the name {:?} is not an identifier; use letters, digits and _", self.name)
+        } else if let Some(fault) = &self.fault {
+            fault.to_string()
+        } else if let Some(dtype) = dtypes.into_iter().find(|dtype| dtype.size().is_none()) {
+            format!("an argument or result of {dtype}, expected a type with a size")
+        } else if *effect == Effect::Pure && first.is_some() {
+            "declared `pure`, but with a pointer; say what it does there: reads, writes, …".into()
+        } else if *effect != Effect::Pure && first.is_none() {
+            format!("declared `{effect}`, but without a pointer; add one, or make it pure")
+        } else if !effect.changes() && *result == DType::Void {
+            format!("declared `{effect}`, but without a result; add one")
+        } else if args.iter().any(|arg| matches!(arg, CustomArg::Pointer { elements: 0, .. })) {
+            "a pointer to 0 elements, expected 1 or more".into()
+        } else if let Some(arg) = pointers().find(|arg| !on(arg)) {
+            format!("declared `{effect}`, which does not work on {}", arg.dtype())
+        } else if matches!(effect, Effect::Atomic(_)) && !pointers().all(same) {
+            format!("declared `{effect}`, but on elements of several types")
+        } else {
+            return self.templates.iter().find_map(template);
+        })
+    }
+
+    /// The node that is at fault, and why.
+    fn body_fault(&self, graph: &Graph, root: Id) -> Result<(), (Id, String)> {
+        let Contract { args, result, effect } = &self.contract;
         let mut used = BTreeSet::new();
         let mut touched = BTreeSet::new();
         for n in graph.reachable(root) {
             let node = &graph[n];
-            match (node.op, &node.arg) {
-                (Op::Argument, &Arg::Argument { number, pointer }) => {
-                    let arg = args.get(number as usize).copied();
-                    let is =
-                        |arg: &CustomArg| arg.is_pointer() == pointer && arg.dtype() == node.dtype;
-                    if !arg.as_ref().is_some_and(is) {
-                        let found = if pointer { "a pointer to" } else { "a value of" };
-                        let message = format!("argument {number} is no {found} {}", node.dtype);
-                        return fail(n, message.replace("no a", "not a"));
-                    }
-                    if matches!(arg, Some(CustomArg::Pointer { elements: 2.., .. })) {
-                        let message = "a body touches one element of each pointer; for more, \
-                                       leave it out and add templates or a function";
-                        return fail(n, message.into());
-                    }
+            let own = match (node.op, &node.arg, effect) {
+                (Op::Argument, &Arg::Argument { number, pointer }, _) => {
                     used.insert(number);
-                }
-                (Op::Load | Op::Store, _)
-                | (Op::Custom, Arg::Custom { custom: Custom::Atomic { .. }, .. }) => {
-                    let own = match (node.op, &node.arg, effect) {
-                        (Op::Load, _, Effect::Reads) => Some(true),
-                        (Op::Load, _, Effect::Writes) => Some(false),
-                        (Op::Store, _, Effect::Writes) => Some(true),
-                        (_, Arg::Custom { custom, .. }, _) if custom.effect() == *effect => {
-                            Some(true)
+                    match args.get(number as usize) {
+                        Some(CustomArg::Pointer { elements: 2.., .. }) if pointer => {
+                            let message = "a body touches one element of each pointer; for more, \
+                                           leave it out and add templates or a function";
+                            return Err((n, message.into()));
                         }
-                        _ => None,
-                    };
-                    let Some(own) = own else {
-                        return fail(
-                            n,
-                            format!("{} in a body that is declared `{effect}`", node.op),
-                        );
-                    };
-                    for address in node.addresses().into_iter().filter(|_| own) {
-                        let mut at = address;
-                        while graph[at].op == Op::After {
-                            at = graph[at].src[0];
+                        Some(arg) if arg.is_pointer() == pointer && arg.dtype() == node.dtype => {}
+                        _ => {
+                            let kind = if pointer { "pointer to" } else { "value of" };
+                            let message = format!("argument {number} is not a {kind}");
+                            return Err((n, format!("{message} {}", node.dtype)));
                         }
-                        touched.insert(at);
                     }
+                    false
                 }
-                (Op::Const | Op::After | Op::Group, _) => {}
-                (op, _) if op.is_arithmetic() => {}
-                (op, _) => return fail(n, format!("{op} in a body, which has arguments instead")),
+                (Op::Load, _, Effect::Reads) | (Op::Store, _, Effect::Writes) => true,
+                (Op::Custom, Arg::Custom { custom: Custom::Atomic { op, .. }, .. }, _)
+                    if *effect == Effect::Atomic(*op) =>
+                {
+                    true
+                }
+                (Op::Load, _, Effect::Writes) | (Op::Const | Op::After | Op::Group, ..) => false,
+                (op, ..) if op.is_arithmetic() => false,
+                (op, ..) => return Err((n, format!("{op} in a body that is declared `{effect}`"))),
+            };
+            for mut address in node.addresses().into_iter().filter(|_| own) {
+                while graph[address].op == Op::After {
+                    address = graph[address].src[0];
+                }
+                touched.insert(address);
             }
         }
-        if let Err(error) = verify::body(graph, root, *result) {
-            return fail(error.node, error.message);
-        }
+        verify::body(graph, root, *result).map_err(|error| (error.node, error.message))?;
         for (number, arg) in (0..).zip(args) {
-            if !used.contains(&number) {
-                return fail(root, format!("the body does not use argument {number}"));
-            }
             let is = |&n: &Id| graph[n].arg == Arg::Argument { number, pointer: true };
-            if arg.is_pointer() && !touched.iter().any(is) {
-                return fail(
-                    root,
-                    format!("declared `{effect}`, but that it does not do at argument {number}"),
-                );
+            if !used.contains(&number) {
+                return Err((root, format!("the body does not use argument {number}")));
+            } else if arg.is_pointer() && !touched.iter().any(is) {
+                let message = format!("declared `{effect}`, but not so at argument {number}");
+                return Err((root, message));
             }
         }
         Ok(())
@@ -310,20 +276,11 @@ pub fn pieces(text: &str, args: usize) -> Result<Vec<Piece>, String> {
             '{' => {
                 let (name, after) =
                     rest.split_once('}').ok_or("a single `{`, expected `{{` for a brace")?;
-                let digits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
-                let Some(arg) = name.parse().ok().filter(|&arg: &usize| digits && arg < args)
-                else {
-                    return Err(match args {
-                        0 => {
-                            format!("`{{{name}}}` is no argument, there is none; `{{{{` is a brace")
-                        }
-                        _ => format!(
-                            "`{{{name}}}` is no argument, expected `{{0}}` to `{{{}}}`; \
-                             `{{{{` is a brace",
-                            args - 1
-                        ),
-                    });
-                };
+                let number = Some(name).filter(|name| name.bytes().all(|b| b.is_ascii_digit()));
+                let arg = number.and_then(|name| name.parse().ok()).filter(|&arg| arg < args);
+                let arg = arg.ok_or_else(|| {
+                    format!("`{{{name}}}` is none of the {args} arguments, from `{{0}}` on; `{{{{` is a brace")
+                })?;
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
                 pieces.push(Piece::Arg(arg));
                 rest = after;

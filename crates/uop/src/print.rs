@@ -53,15 +53,6 @@ fn declarations(graph: &Graph, root: Id) -> IndexMap<&str, &Arc<Declaration>> {
     found
 }
 
-/// How many lines the nodes in the bodies of `declarations` take.
-fn body_lines(declarations: &IndexMap<&str, &Arc<Declaration>>) -> usize {
-    let mut lines = 0;
-    for (graph, root) in declarations.values().filter_map(|declaration| declaration.uops()) {
-        spell(&graph, root, &mut lines);
-    }
-    lines
-}
-
 /// Writes the lines of the body, then `@name = define …`.
 fn write_definition(text: &mut String, declaration: &Declaration, lines: &mut usize) {
     let root = declaration.uops().map(|(graph, root)| {
@@ -107,7 +98,11 @@ fn write_lines(
 /// text of `root`. What is not in that text keeps its id.
 pub fn localize(graph: &Graph, root: Id, message: &str) -> String {
     let (canonical, sink) = graph.canonical(root);
-    let spellings = spell(&canonical, sink, &mut body_lines(&declarations(&canonical, sink)));
+    let mut lines = 0;
+    for declaration in declarations(&canonical, sink).values() {
+        write_definition(&mut String::new(), declaration, &mut lines);
+    }
+    let spellings = spell(&canonical, sink, &mut lines);
     let mut names = vec![None; graph.len()];
     for (n, spelling) in canonical.reachable(sink).into_iter().zip(spellings) {
         names[canonical.origin(n).index()] = Some(spelling);

@@ -82,11 +82,11 @@ fn refused(lines: &str, want: Expect) {
 fn the_parser_judges_definitions() {
     refused(
         "@f = define [f32] f32 pure c \"{1}\"",
-        expect!["2:30: `{1}` is no argument, expected `{0}` to `{0}`; `{{` is a brace"],
+        expect!["2:30: `{1}` is none of the 1 arguments, from `{0}` on; `{{` is a brace"],
     );
     refused(
         "@f = define [f32] f32 pure c \"{x}\"",
-        expect!["2:30: `{x}` is no argument, expected `{0}` to `{0}`; `{{` is a brace"],
+        expect!["2:30: `{x}` is none of the 1 arguments, from `{0}` on; `{{` is a brace"],
     );
     refused(
         "@f = define [f32] f32 pure c \"f({0})\" hip \"f({0\"",
@@ -132,7 +132,7 @@ fn the_parser_judges_definitions() {
     );
     refused(
         "@f = define [pointer f16, f16] void atomic_add",
-        expect!["2:6: atomic_add does not work on f16, or on several types"],
+        expect!["2:6: declared `atomic_add`, which does not work on f16"],
     );
     refused(
         "@f = define [] i32 pure\n@f = define [] i32 pure",

@@ -1,6 +1,6 @@
 use std::collections::{HashMap, HashSet};
 
-use uop::{Arg, Const, Custom, DType, Declaration, Graph, Id, Node, Op, Regions, Sources};
+use uop::{Access, Arg, Const, Custom, DType, Graph, Id, Node, Op, Regions, Sources};
 
 use super::{add_gate, pin};
 use crate::caps::Caps;
@@ -28,7 +28,11 @@ pub fn inline_customs(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lo
         match declaration.uops() {
             Some((body, _)) => _ = bodies.insert(n, body),
             None if caps.calls => {}
-            None => return Err(undefined(graph, n, declaration, caps)),
+            None => {
+                let target = caps.templates.unwrap_or("this target");
+                let kind = LowerErrorKind::NoDefinition { name: declaration.name().into(), target };
+                return Err(LowerError { node: graph.origin(n), kind });
+            }
         }
     }
     if bodies.is_empty() {
@@ -61,14 +65,6 @@ pub fn inline_customs(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lo
     }))
 }
 
-fn undefined(graph: &Graph, n: Id, declaration: &Declaration, caps: &Caps) -> LowerError {
-    let kind = LowerErrorKind::NoDefinition {
-        name: declaration.name().into(),
-        target: caps.templates.unwrap_or("this target"),
-    };
-    LowerError { node: graph.origin(n), kind }
-}
-
 /// What stands for a CUSTOM.
 struct Inlined {
     /// Its value, or its effect if it has none.
@@ -99,17 +95,12 @@ fn inline(
         for s in &mut copy.src {
             *s = copies[s.index()];
         }
-        let disjoint = flags.assume_disjoint && copy.is_effect();
-        match &mut copy.arg {
-            Arg::Access(access) => *access = *flags,
-            Arg::Custom { access, number: own, .. } => {
-                *access = *flags;
-                *own = number.take().or_else(|| free.next()).expect("there are fewer nodes");
-            }
-            _ => {}
+        let assume_disjoint = flags.assume_disjoint && copy.is_effect();
+        if let Arg::Access(access) | Arg::Custom { access, .. } = &mut copy.arg {
+            *access = Access { assume_disjoint, ..*flags };
         }
-        if let Arg::Access(access) = &mut copy.arg {
-            access.assume_disjoint = disjoint;
+        if let Arg::Custom { number: own, .. } = &mut copy.arg {
+            *own = number.take().or_else(|| free.next()).expect("there are fewer nodes");
         }
         let is_access = copy.is_access();
         if let Some(gate) = gate.filter(|_| is_access) {

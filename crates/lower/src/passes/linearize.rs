@@ -268,12 +268,24 @@ impl Linearizer<'_> {
         });
         let args = args.collect();
         if node.dtype == DType::Void {
-            return self.effect(n, Stmt::Call { result: None, custom, args, gate: None });
+            return self.effect(n, Stmt::Call { result: None, custom, args });
         }
-        let gate = node.gate().map(|gate| self.value(gate));
         let result = self.program.values.insert(node.dtype);
-        self.values.insert(n, result);
-        self.push(n, Stmt::Call { result: Some(result), custom, args, gate });
+        let call = Stmt::Call { result: Some(result), custom, args };
+        let Some(gate) = node.gate() else {
+            self.values.insert(n, result);
+            return self.push(n, call);
+        };
+        // The result leaves the `if` by way of a register.
+        let storage = Storage::Register(self.program.registers.len());
+        self.program.registers.push(Register { dtype: node.dtype, len: 1 });
+        let zero = self.literal(node.dtype, Const::zero(node.dtype));
+        let address = Address { storage, offset: self.literal(DType::I64, Const::Int(0)) };
+        self.push(n, Stmt::Store { address, value: zero });
+        let body = vec![call, Stmt::Store { address, value: result }];
+        let cond = self.value(gate);
+        self.push(n, Stmt::If { cond, body });
+        self.define(n, Expr::Load { address, gate: None });
     }
 
     /// Appends `stmt` to the block of `n`, under its gate.

@@ -150,7 +150,7 @@ impl Text<'_> {
             Stmt::Atomic { op, address, value } => {
                 format!("atomic {} {}, {}", op.name(), self.address(*address), self.value(*value))
             }
-            Stmt::Call { result, custom, args, gate } => {
+            Stmt::Call { result, custom, args } => {
                 let result = result.map_or(String::new(), |v| format!("{} = ", self.typed(v)));
                 let name = self.program.customs.get(*custom).map_or("?", |custom| custom.name());
                 let args = args.iter().map(|arg| match *arg {
@@ -158,8 +158,7 @@ impl Text<'_> {
                     CallArg::Address(address) => format!("&{}", self.address(address)),
                 });
                 let args = args.collect::<Vec<String>>().join(", ");
-                let gate = gate.map_or(String::new(), |gate| format!(" if {}", self.value(gate)));
-                format!("{result}call {name} {args}{gate}")
+                format!("{result}call {name} {args}")
             }
         }
     }

@@ -159,8 +159,6 @@ pub enum Stmt {
         custom: usize,
         /// Its arguments.
         args: Vec<CallArg>,
-        /// Only with a result: where it is false, the result is 0 or false, and nothing happens.
-        gate: Option<Value>,
     },
 }
 

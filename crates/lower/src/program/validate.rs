@@ -191,16 +191,9 @@ impl Validator<'_> {
                     self.error(format!("no atomic {} of {dtype}", op.name()));
                 }
             }
-            Stmt::Call { result, custom, args, gate } => {
-                let values = &self.program.values;
-                let dtype = result.map(|v| values.get(v).copied().unwrap_or(DType::Void));
+            Stmt::Call { result, custom, args } => {
+                let dtype = result.and_then(|v| self.program.values.get(v).copied());
                 self.call(dtype.unwrap_or(DType::Void), *custom, args);
-                if let Some(gate) = gate {
-                    self.expect("the gate", *gate, DType::Bool);
-                    if result.is_none() {
-                        self.error("a gate without a result; put it around the call");
-                    }
-                }
             }
         }
     }

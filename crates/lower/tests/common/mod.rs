@@ -199,13 +199,9 @@ impl Machine<'_> {
                     let value = self.values[*value];
                     self.write(address.storage, self.int(address.offset), value);
                 }
-                Stmt::Call { result, custom, args, gate } => {
+                Stmt::Call { result, custom, args } => {
                     let declaration = &self.program.customs[*custom];
-                    let value = if gate.is_none_or(|gate| self.values[gate] == Const::Bool(true)) {
-                        self.call(declaration, args)
-                    } else {
-                        Some(Const::zero(declaration.contract().result))
-                    };
+                    let value = self.call(declaration, args);
                     assert_eq!(result.is_some(), value.is_some(), "{}", declaration.name());
                     if let (Some(result), Some(value)) = (result, value) {
                         self.values.insert(*result, value);
