@@ -14,7 +14,7 @@ use cranelift_codegen::ir::{
     self, AbiParam, AtomicRmwOp, Block, BlockArg, Function, InstBuilder, MemFlagsData, Signature,
     StackSlotData, StackSlotKind, Type, UserFuncName, types,
 };
-use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
+use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use lower::{
     Address, CallArg, Expr, Launch, LaunchIndex, Program, REGISTER_BYTES, Stmt, Storage, Value,
@@ -53,7 +53,6 @@ pub(crate) fn translate(
     };
     let mut translator = Translator {
         functions,
-        convention: isa.default_call_conv(),
         program,
         buffers: Vec::new(),
         registers: Vec::new(),
@@ -75,7 +74,6 @@ pub(crate) fn translate(
 struct Translator<'p, 'f> {
     program: &'p Program,
     functions: &'p Functions,
-    convention: CallConv,
     builder: FunctionBuilder<'f>,
     /// The address of each parameter, by slot.
     buffers: Vec<ir::Value>,
@@ -606,7 +604,7 @@ impl<'p> Translator<'p, '_> {
         let function = self.functions.get(custom)?;
         let contract = custom.contract();
         require(args.len() == contract.args.len(), "a call with other arguments")?;
-        let mut signature = Signature::new(self.convention);
+        let mut signature = Signature::new(self.builder.func.signature.call_conv);
         let mut values = Vec::new();
         for (&arg, &declared) in args.iter().zip(&contract.args) {
             let (value, param) = match (arg, declared) {

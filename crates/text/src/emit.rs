@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use lower::{Address, CallArg, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
 use slotmap::SecondaryMap;
-use uop::declare::{Piece, pieces};
+use uop::declare::fill;
 use uop::{Const, DType, Declaration, Effect, Op};
 
 use crate::alu::Alu;
@@ -521,10 +521,6 @@ impl<'a> Emitter<'a> {
         depth: usize,
     ) {
         let template = self.dialect.caps.templates.and_then(|name| custom.template_for(name));
-        let parts = template.and_then(|text| pieces(text, args.len()).ok());
-        let Some(parts) = parts else {
-            return self.error(EmitErrorKind::Template { name: custom.name().to_owned() });
-        };
         let atomic = matches!(custom.contract().effect, Effect::Atomic(_));
         let mut texts = Vec::new();
         for arg in args {
@@ -540,13 +536,9 @@ impl<'a> Emitter<'a> {
                 }
             });
         }
-        let mut text = String::new();
-        for part in parts {
-            match part {
-                Piece::Text(part) => text += &part,
-                Piece::Arg(arg) => text += &texts[arg],
-            }
-        }
+        let Some(text) = template.and_then(|template| fill(template, &texts).ok()) else {
+            return self.error(EmitErrorKind::Template { name: custom.name().to_owned() });
+        };
         let text = text.trim();
         let Some(result) = result else {
             let end = if text.ends_with([';', '}']) { "" } else { ";" };

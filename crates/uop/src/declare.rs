@@ -47,15 +47,6 @@ pub struct DeclarationError {
     pub message: String,
 }
 
-/// A part of a template.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// Text as it is.
-    Text(String),
-    /// The text of this argument.
-    Arg(usize),
-}
-
 impl Declaration {
     /// An operation called `name`, an identifier, that takes nothing, is nothing and does nothing.
     pub fn new(name: &str) -> Declaration {
@@ -138,11 +129,6 @@ impl Declaration {
         ids.last().map(|root| (graph, root))
     }
 
-    /// Whether [`Declaration::uops`] has something.
-    pub fn has_body(&self) -> bool {
-        self.body.is_some()
-    }
-
     /// Whether it is declared as the rules of docs/ir.md say.
     ///
     /// # Errors
@@ -175,7 +161,7 @@ impl Declaration {
                 let known = TARGETS.join(", ");
                 return Some(format!("a template for {target:?}, expected one for {known}"));
             }
-            let message = pieces(text, args.len()).err()?;
+            let message = fill(text, &vec![String::new(); args.len()]).err()?;
             Some(format!("in the template for {target}, {message}"))
         };
         Some(if !is_identifier(&self.name) {
@@ -257,41 +243,40 @@ impl Declaration {
     }
 }
 
-/// The parts of the template `text` of an operation with `args` arguments.
+/// The template `text` with the text of each argument in its place.
 ///
 /// # Errors
 ///
 /// What is no placeholder.
-pub fn pieces(text: &str, args: usize) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
-    let mut plain = String::new();
+pub fn fill(text: &str, args: &[String]) -> Result<String, String> {
+    let mut filled = String::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
         match c {
             '{' | '}' if rest.starts_with(c) => {
                 rest = &rest[1..];
-                plain.push(c);
+                filled.push(c);
             }
             '{' => {
                 let (name, after) =
                     rest.split_once('}').ok_or("a single `{`, expected `{{` for a brace")?;
                 let number = Some(name).filter(|name| name.bytes().all(|b| b.is_ascii_digit()));
-                let arg = number.and_then(|name| name.parse().ok()).filter(|&arg| arg < args);
-                let arg = arg.ok_or_else(|| {
-                    format!("`{{{name}}}` is none of the {args} arguments, from `{{0}}` on; `{{{{` is a brace")
+                let number = number.and_then(|name| name.parse::<usize>().ok());
+                filled += number.and_then(|number| args.get(number)).ok_or_else(|| {
+                    format!(
+                        "`{{{name}}}` is none of the {} arguments, from `{{0}}` on; `{{{{` is a brace",
+                        args.len()
+                    )
                 })?;
-                pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                pieces.push(Piece::Arg(arg));
                 rest = after;
             }
             '}' => return Err("a single `}`, expected `}}` for a brace".into()),
             c if c.is_control() => {
                 return Err(format!("the control character `{}`", c.escape_debug()));
             }
-            c => plain.push(c),
+            c => filled.push(c),
         }
     }
-    pieces.push(Piece::Text(plain));
-    Ok(pieces)
+    Ok(filled)
 }

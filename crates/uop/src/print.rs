@@ -2,8 +2,8 @@
 //!
 //! The text is canonical: it depends on nothing but what the root reaches. Nodes that the root does
 //! not reach are gone, lines are numbered by a walk from it, and an index constant has no line: it is
-//! spelled out wherever it is an operand. What is declared and used is defined first. Parsing the text gives the same graph, and printing that
-//! gives the same bytes.
+//! spelled out wherever it is an operand. What is declared and used is defined first. Parsing the
+//! text gives the same graph, and printing that gives the same bytes.
 //!
 //! A node that the text form has no words for (a wrong number of sources, a wrong arg, a dtype that
 //! is not the table's) is printed as `malformed`, its op, dtype, sources and arg. That is for
@@ -55,9 +55,9 @@ fn declarations(graph: &Graph, root: Id) -> IndexMap<&str, &Arc<Declaration>> {
 
 /// Writes the lines of the body, then `@name = define …`.
 fn write_definition(text: &mut String, declaration: &Declaration, lines: &mut usize) {
-    let root = declaration.uops().map(|(graph, root)| {
+    let body = declaration.uops().map_or(String::new(), |(graph, root)| {
         write_lines(text, &graph, root, &IndexMap::new(), lines);
-        *lines - 1
+        format!(" body %{}", *lines - 1)
     });
     let Contract { args, result, effect } = declaration.contract();
     let args = args.iter().map(|arg| match arg {
@@ -66,10 +66,7 @@ fn write_definition(text: &mut String, declaration: &Declaration, lines: &mut us
         CustomArg::Pointer { dtype, elements } => format!("pointer {dtype} x {elements}"),
     });
     let (name, args) = (declaration.name(), args.collect::<Vec<String>>().join(", "));
-    *text += &format!("@{name} = define [{args}] {result} {effect}");
-    if let Some(root) = root {
-        *text += &format!(" body %{root}");
-    }
+    *text += &format!("@{name} = define [{args}] {result} {effect}{body}");
     for (target, template) in &declaration.templates {
         *text += &format!(" {target} {}", quoted(template));
     }

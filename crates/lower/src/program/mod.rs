@@ -8,8 +8,9 @@
 //! - No value is `index` or `void`: a pass has chosen i32 or i64.
 //! - An [`Address`] counts elements, not bytes. It is within its buffer whenever the statement is
 //!   reached and the gate, if any, is true; a backend neither checks nor assumes more.
-//! - Statements run in order. Loads, stores, atomics and calls (but of what is pure) are never merged, dropped or moved across
-//!   one another by a backend, except loads of a parameter that the program never writes.
+//! - Statements run in order. Loads, stores, atomics and calls (but of what is pure) are never
+//!   merged, dropped or moved across one another by a backend, except loads of a parameter that the
+//!   program never writes.
 //! - Floats are neither reassociated nor contracted; integer arithmetic wraps, and where
 //!   [`Expr::Alu::exact`] is set it is proved not to.
 

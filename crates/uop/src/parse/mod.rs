@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use self::lex::{Cursor, Fault, Kind, Token, constant, either, integer, is_integer, named, shown};
 use crate::custom::{Contract, Custom, CustomArg, Effect};
-use crate::declare::{Declaration, DeclarationError, TARGETS, pieces};
+use crate::declare::{Declaration, DeclarationError, TARGETS, fill};
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special};
 use crate::op::{Op, ResultType};
@@ -484,7 +484,8 @@ impl<'a> Parser<'a> {
             let target = named("target", &target, &TARGETS)?;
             let text = c.token.clone();
             let template = c.quoted()?;
-            pieces(&template, args.len()).map_err(|message| text.fault(message))?;
+            fill(&template, &vec![String::new(); args.len()])
+                .map_err(|message| text.fault(message))?;
             if declaration.templates.insert(target.into(), template).is_some() {
                 return text.fail(format!("a second template for `{target}`"));
             }

@@ -145,9 +145,7 @@ pub enum Phase {
 /// If `sink` is not a node of `graph`.
 pub fn verify(graph: &Graph, sink: Id, phase: Phase) -> Result<(), VerifyErrors> {
     let nodes = &graph.reachable(sink);
-    let facts = vec![Fact::default(); sink.index() + 1];
-    let mut verifier =
-        Verifier { graph, sink, phase, nodes, facts, body: false, errors: Vec::new() };
+    let mut verifier = Verifier::new(graph, sink, phase, nodes);
     verifier.check();
     let mut errors = verifier.errors;
     if errors.is_empty() {
@@ -162,23 +160,14 @@ pub fn verify(graph: &Graph, sink: Id, phase: Phase) -> Result<(), VerifyErrors>
 /// on, and that it is such a result or an effect.
 pub(crate) fn body(graph: &Graph, root: Id, result: DType) -> Result<(), VerifyError> {
     let nodes = &graph.reachable(root);
-    let facts = vec![Fact::default(); root.index() + 1];
-    let phase = Phase::Built;
-    let mut verifier =
-        Verifier { graph, sink: root, phase, nodes, facts, body: true, errors: Vec::new() };
-    for &n in nodes {
-        verifier.node(n);
-    }
+    let mut verifier = Verifier::new(graph, root, Phase::Built, nodes);
+    verifier.body = true;
+    nodes.iter().for_each(|&n| verifier.node(n));
     let found = verifier.fact(root).operand;
-    let (wanted, fits) = match result {
-        DType::Void => ("an effect".to_string(), found == Some(Operand::Effect)),
-        _ => (
-            format!("a value of {result}"),
-            found == Some(Operand::Value) && graph[root].dtype == result,
-        ),
-    };
-    if let (false, Some(found)) = (fits, found) {
-        let message = format!("the body is {found} of {}, expected {wanted}", graph[root].dtype);
+    let dtype = graph[root].dtype;
+    let wanted = if result == DType::Void { Operand::Effect } else { Operand::Value };
+    if let Some(found) = found.filter(|&found| found != wanted || dtype != result) {
+        let message = format!("the body is {found} of {dtype}, declared is {wanted} of {result}");
         verifier.error(root, Kind::WrongOperand, message);
     }
     verifier.errors.into_iter().next().map_or(Ok(()), Err)
@@ -269,7 +258,12 @@ struct Verifier<'g> {
     errors: Vec<VerifyError>,
 }
 
-impl Verifier<'_> {
+impl<'g> Verifier<'g> {
+    fn new(graph: &'g Graph, sink: Id, phase: Phase, nodes: &'g [Id]) -> Verifier<'g> {
+        let facts = vec![Fact::default(); sink.index() + 1];
+        Verifier { graph, sink, phase, nodes, facts, body: false, errors: Vec::new() }
+    }
+
     fn check(&mut self) {
         let op = self.graph[self.sink].op;
         if op != Op::Sink {
@@ -650,7 +644,7 @@ impl Verifier<'_> {
         let graph = self.graph;
         let mut first: HashMap<String, Id> = HashMap::new();
         let mut slots: Vec<(u32, Id)> = Vec::new();
-        let mut declarations: Vec<(&Arc<Declaration>, Id)> = Vec::new();
+        let mut declared: HashMap<&str, (&Arc<Declaration>, Id)> = HashMap::new();
         for &n in self.nodes {
             if self.fact(n).operand.is_none() {
                 continue;
@@ -685,7 +679,15 @@ impl Verifier<'_> {
                         unique(Kind::CustomReused, number, "", advice);
                     }
                     if let Some(found) = custom.declaration() {
-                        declarations.push((found, n));
+                        let (other, first) = *declared.entry(found.name()).or_insert((found, n));
+                        if other != found {
+                            let message = format!(
+                                "`{}` is declared otherwise than for {first}; \
+                                 give each its own name",
+                                found.name()
+                            );
+                            self.error(n, Kind::DeclarationReused, message);
+                        }
                     }
                 }
                 Arg::Special(special) if Special::ALL.contains(special) => {
@@ -696,17 +698,6 @@ impl Verifier<'_> {
             }
         }
         slots.sort_unstable();
-        let mut declared: HashMap<&str, (&Declaration, Id)> = HashMap::new();
-        for (found, n) in declarations {
-            let &mut (other, first) = declared.entry(found.name()).or_insert((found, n));
-            if *other != **found {
-                let name = found.name();
-                let message = format!(
-                    "`{name}` is declared otherwise than for {first}; give each its own name"
-                );
-                self.error(n, Kind::DeclarationReused, message);
-            }
-        }
         let mut expected = 0;
         for (found, n) in slots {
             if found > expected && self.phase == Phase::Built {
