@@ -269,7 +269,7 @@ fn the_builder_judges_declarations() {
     fails(new("f").value(F32), expect!["%5: custom has 2 sources, expected 3 to 4 sources"]);
     fails(
         Declaration::new("f").pointer(DType::I32).value(F32).effect(Effect::Writes),
-        expect!["%5: custom of i32 has a pointer of f32, expected i32"],
+        expect!["%5: @f has a pointer of f32, expected i32"],
     );
     fails(
         Declaration::new("f").value(F32).value(F32).result(F32),
