@@ -156,8 +156,8 @@ impl Declaration {
         };
         let first = pointers().next();
         let same = |arg: &CustomArg| first.is_some_and(|first| first.dtype() == arg.dtype());
-        let template = |(target, text): (&Box<str>, &Box<str>)| {
-            if !TARGETS.contains(&&**target) {
+        let template = |(target, text): (&str, &str)| {
+            if !TARGETS.contains(&target) {
                 let known = TARGETS.join(", ");
                 return Some(format!("a template for {target:?}, expected one for {known}"));
             }
@@ -183,7 +183,7 @@ impl Declaration {
         } else if matches!(effect, Effect::Atomic(_)) && !pointers().all(same) {
             format!("declared `{effect}`, but on elements of several types")
         } else {
-            return self.templates.iter().find_map(template);
+            return self.templates.iter().map(|(k, v)| (&**k, &**v)).find_map(template);
         })
     }
 

@@ -278,15 +278,13 @@ fn the_builder_judges_declarations() {
     // SAFETY: nothing is compiled.
     fails(
         unsafe { new("f").template("cuda", "f({0}, {1})") },
-        expect![[
-            r#"%5: the declaration of `f`: a template for "cuda", expected one of the targets c, hip"#
-        ]],
+        expect![[r#"%5: the declaration of `f`: a template for "cuda", expected one for c, hip"#]],
     );
     // SAFETY: as above.
     fails(
         unsafe { new("f").template("c", "f({2})") },
         expect![
-            "%5: the declaration of `f`: in the template for c, `{2}` is no argument, expected `{0}` to `{1}`; `{{` is a brace"
+            "%5: the declaration of `f`: in the template for c, `{2}` is none of the 2 arguments, from `{0}` on; `{{` is a brace"
         ],
     );
     // SAFETY: as above.
