@@ -36,8 +36,14 @@ pub(crate) struct Build {
 /// Builds `program` with every compiler at every level; a warning fails.
 #[track_caller]
 pub(crate) fn builds(test: &str, program: &Program) -> Vec<Build> {
+    builds_by(&tools::c_compilers(test), program)
+}
+
+/// Builds `program` with each of `compilers` at every level; a warning fails.
+#[track_caller]
+pub(crate) fn builds_by(compilers: &[&'static str], program: &Program) -> Vec<Build> {
     let mut builds = Vec::new();
-    for compiler in tools::c_compilers(test) {
+    for &compiler in compilers {
         for level in LEVELS.into_iter().chain([sanitize(compiler)]) {
             let dir = tempfile::tempdir().expect("there is room for temporary files");
             let source = emit(program, &C).expect("C has all of it");

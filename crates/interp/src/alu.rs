@@ -78,6 +78,7 @@ pub fn alu(op: Op, dtype: DType, args: &[Const]) -> Result<Const, AluError> {
         | Op::After
         | Op::Group
         | Op::End
+        | Op::Argument
         | Op::Sink => Err(AluError::Type),
     }?;
     if result.fits(dtype) { Ok(result) } else { Err(AluError::Type) }

@@ -1,7 +1,7 @@
 //! What every later module relies on: sources of the right number, kind and dtype. Regions and
 //! binders are checked by `plan`, lengths by `plan` and `machine`.
 
-use uop::{Arg, Arity, AxisType, CustomArg, DType, Graph, Id, Node, Op};
+use uop::{Arg, Arity, AxisType, CustomArg, DType, Effect, Graph, Id, Node, Op};
 
 use crate::error::{Error, ErrorKind};
 use crate::normalize::Kernel;
@@ -34,7 +34,8 @@ impl Class {
                 Op::Index => return Class::Address,
                 Op::Store | Op::Group | Op::End => return Class::Effect,
                 Op::Custom if node.is_fetch() => return Class::Fetch,
-                Op::Custom => return Class::Effect,
+                Op::Custom if node.dtype == DType::Void => return Class::Effect,
+                Op::Custom | Op::Argument => return Class::Value,
                 Op::Sink => return Class::Sink,
                 Op::After => match node.src.first() {
                     Some(&s) => n = s,
@@ -118,6 +119,8 @@ impl Checker<'_> {
             // One with a name has been replaced by its value.
             (Op::Variable, _) => false,
             (Op::Param | Op::Buffer | Op::Const | Op::Range | Op::Custom | Op::Sink, _) => false,
+            // Its body has been put in place of what is declared.
+            (Op::Argument, _) => false,
             (_, arg) => matches!(arg, Arg::None),
         };
         if !carries {
@@ -128,7 +131,7 @@ impl Checker<'_> {
                 self.is(dtype.size().is_some())?;
                 self.lengths(0)
             }
-            Op::Const => Ok(()),
+            Op::Const | Op::Argument => Ok(()),
             Op::Range => {
                 self.is(dtype == DType::Index)?;
                 self.value(0, DType::Index)
@@ -172,12 +175,16 @@ impl Checker<'_> {
                 for (i, arg) in contract.args.iter().enumerate() {
                     match *arg {
                         CustomArg::Value(dtype) => self.value(i, dtype)?,
-                        CustomArg::Pointer(dtype) => {
+                        CustomArg::Pointer { dtype, .. } => {
                             self.source(i, Class::Address, dtype)?;
-                            self.writes(i)?;
+                            if contract.effect.changes() {
+                                self.writes(i)?;
+                            }
                         }
                     }
                 }
+                // What touches nothing has no gate.
+                self.source_if(args, src.len() == args || contract.effect != Effect::Pure)?;
                 self.gate(args)
             }
             Op::After => {
@@ -186,11 +193,11 @@ impl Checker<'_> {
             }
             Op::Group => {
                 self.is(dtype == DType::Void)?;
-                (0..src.len()).try_for_each(|i| self.source(i, Class::Effect, DType::Void))
+                (0..src.len()).try_for_each(|i| self.effect(i))
             }
             Op::End => {
                 self.is(dtype == DType::Void)?;
-                self.source(0, Class::Effect, DType::Void)?;
+                self.effect(0)?;
                 (1..src.len()).try_for_each(|i| {
                     let range = self.kernel.graph[src[i]].op == Op::Range;
                     self.source_if(i, range && !src[1..i].contains(&src[i]))
@@ -198,7 +205,7 @@ impl Checker<'_> {
             }
             Op::Sink => {
                 self.is(dtype == DType::Void)?;
-                self.source(0, Class::Effect, DType::Void)
+                self.effect(0)
             }
             Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min => {
                 self.is(dtype.is_number())?;
@@ -256,6 +263,13 @@ impl Checker<'_> {
 
     fn value(&self, position: usize, dtype: DType) -> Result<(), ErrorKind> {
         self.source(position, Class::Value, dtype)
+    }
+
+    /// The source at `position` is an effect; a CUSTOM with a value stands for its effect as well.
+    fn effect(&self, position: usize) -> Result<(), ErrorKind> {
+        let source = &self.kernel.graph[self.node.src[position]];
+        let void = self.class(position) == Class::Effect && source.dtype == DType::Void;
+        self.source_if(position, void || source.is_effect())
     }
 
     /// The source at `position`, if there is one, is a gate.

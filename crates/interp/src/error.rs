@@ -166,6 +166,21 @@ pub enum ErrorKind {
         /// What the argument has.
         got: usize,
     },
+    /// A declared operation has neither a body nor a function.
+    #[error(
+        "custom `{name}` has no body, and no function is registered for the interpreter: add one of them"
+    )]
+    NoFunction {
+        /// Its name.
+        name: String,
+    },
+    /// A function returned what its operation is not declared to be, or changed the number or the
+    /// types of the elements that it was given.
+    #[error("the function for custom `{name}` gives other values than are declared")]
+    Function {
+        /// The name of the operation.
+        name: String,
+    },
     /// An index is outside its axis, and the gate is true.
     #[error("index {index} is out of bounds for axis {axis} of length {length}{point}")]
     OutOfBounds {

@@ -3,9 +3,10 @@
 //! docs/ir.md (S6) says how; this crate is the executable form of the whole page. It shares with
 //! `lower` the op table, the regions and the order of accesses, and nothing else.
 //!
-//! A run goes through four modules, each relying on the one before:
+//! A run goes through these modules, each relying on the one before:
 //!
 //! - `normalize` puts constants in the place of VARIABLEs;
+//! - `normalize` puts the bodies of declared operations in their place;
 //! - `check` refuses what no rule gives a meaning to; what it lets pass has sources of the right
 //!   kind and dtype;
 //! - `normalize` applies `where-gates-load` and `unique-ranges`; afterwards every range has one
@@ -21,17 +22,19 @@ mod alu;
 mod check;
 mod data;
 mod error;
+mod functions;
 mod machine;
 mod normalize;
 mod plan;
 mod shadow;
 mod shuffle;
 
-use uop::{Graph, Id};
+use uop::{Arg, Graph, Id};
 
 pub use alu::{AluError, alu, atomic};
 pub use data::{Data, Element};
 pub use error::{Error, ErrorKind, Point};
+pub use functions::{Argument, Function, Functions};
 
 /// What an access does whose gate is true and whose address is outside its buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +49,7 @@ pub enum OutOfBounds {
 }
 
 /// How to run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options<'a> {
     /// The value of each VARIABLE, by name. More than the kernel has are no error.
     pub variables: &'a [(&'a str, i64)],
@@ -59,6 +62,8 @@ pub struct Options<'a> {
     /// Let a conflict pass that `assume_disjoint` says cannot happen; the values are then stored
     /// one after the other.
     pub trust_waivers: bool,
+    /// What declared operations without a body call.
+    pub functions: Functions,
 }
 
 /// Runs the kernel that ends in `sink` on `params`, one for each slot, in place. More than the
@@ -74,6 +79,27 @@ pub fn run(
     params: &mut [Data],
     options: &Options<'_>,
 ) -> Result<(), Error> {
+    let plan = prepare(graph, sink, options)?;
+    machine::Machine::new(&plan, params, options)?.run()
+}
+
+/// Finds what is wrong with the kernel that ends in `sink` whatever it is run on: [`run`] with the
+/// same options, but for the variables, fails for no other reason before it touches its arguments.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn check(graph: &Graph, sink: Id, options: &Options<'_>) -> Result<(), Error> {
+    let least = |n| match &graph[n].arg {
+        Arg::Variable(variable) => (&*variable.name, variable.lo),
+        _ => unreachable!("a variable has a name"),
+    };
+    let variables = if sink.index() < graph.len() { graph.variables(sink) } else { Vec::new() };
+    let variables: Vec<(&str, i64)> = variables.into_iter().map(least).collect();
+    prepare(graph, sink, &Options { variables: &variables, ..options.clone() }).map(|_| ())
+}
+
+fn prepare(graph: &Graph, sink: Id, options: &Options<'_>) -> Result<plan::Plan, Error> {
     if sink.index() >= graph.len() {
         return Err(ErrorKind::NotASink.at(sink));
     }
@@ -83,5 +109,6 @@ pub fn run(
     kernel.where_gates_load();
     kernel.unique_ranges();
     let plan = plan::Plan::new(kernel.finish())?;
-    machine::Machine::new(&plan, params, options)?.run()
+    plan.functions(&options.functions)?;
+    Ok(plan)
 }

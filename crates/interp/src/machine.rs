@@ -1,11 +1,12 @@
 //! Evaluation (docs/ir.md, S6): one slot per node with a value for each lane, a stamp per range,
 //! and an explicit stack.
 
-use uop::{Const, DType, Instance, Op};
+use uop::{Const, CustomArg, DType, Declaration, Instance, Op};
 
 use crate::alu::{AluError, alu, atomic};
 use crate::data::Data;
 use crate::error::{Error, ErrorKind};
+use crate::functions::Argument;
 use crate::plan::{Action, Level, Plan, Site, Step, Storage};
 use crate::shadow::{Cell, Judge, Kind};
 use crate::shuffle::{Random, Walk};
@@ -241,6 +242,15 @@ impl<'a> Machine<'a> {
                     Ok(())
                 })?;
             }
+            Action::Call(declaration, kind, sites) => {
+                for lane in Walk::shuffled(step.lanes as i128, &mut self.random) {
+                    let lane = lane as usize;
+                    let active = self.is_active(step, lane);
+                    let call = (&**declaration, *kind, &**sites);
+                    let value = if active { Some(self.call(n, step, call, lane)?) } else { None };
+                    self.slots[n][lane] = value;
+                }
+            }
             _ => self.lanes(n, step)?,
         }
         self.when[n] = self.clock;
@@ -309,10 +319,85 @@ impl<'a> Machine<'a> {
                 None if step.sources.len() > 2 => Ok(self.operand(step, 2, lane)),
                 None => Ok(Const::zero(step.dtype)),
             },
-            Action::Nothing | Action::Store(_) | Action::Atomic(..) | Action::Loop(_) => {
-                unreachable!("effects and storage have no value")
+            Action::Nothing
+            | Action::Store(_)
+            | Action::Atomic(..)
+            | Action::Call(..)
+            | Action::Loop(_) => unreachable!("effects and storage have no value"),
+        }
+    }
+
+    /// Calls the function of a declared operation. Without a result, or if it does not happen, its
+    /// value is 0.
+    fn call(
+        &mut self,
+        n: usize,
+        step: &Step,
+        (declaration, kind, sites): (&Declaration, Kind, &[Site]),
+        lane: usize,
+    ) -> Result<Const, Error> {
+        let (contract, name) = (declaration.contract(), declaration.name());
+        let nothing = Const::int(contract.result, 0).unwrap_or(Const::Bool(false));
+        let mut first = Vec::new();
+        for site in sites {
+            match self.element(n, step, site, lane)? {
+                Some(element) => first.push(element),
+                None => return Ok(nothing),
             }
         }
+        let mut args = Vec::new();
+        let mut pointed = sites.iter().zip(&first);
+        for (i, arg) in contract.args.iter().enumerate() {
+            args.push(match arg {
+                CustomArg::Value(_) => Argument::Value(self.operand(step, i, lane)),
+                CustomArg::Pointer { dtype, .. } => {
+                    let (site, &first) = pointed.next().expect("there is a site for each pointer");
+                    let mut elements = Vec::new();
+                    for element in first..first + site.elements as usize {
+                        self.access(n, site, element, lane, kind)?;
+                        let read = self.read(n, site, element, lane);
+                        // What it writes it need not read.
+                        let written = kind == Kind::Write;
+                        elements.push(if written {
+                            read.unwrap_or(Const::zero(*dtype))
+                        } else {
+                            read?
+                        });
+                    }
+                    Argument::Elements(elements)
+                }
+            });
+        }
+        let lengths = args.clone();
+        let function = self.options.functions.get(name).expect("the functions were checked");
+        let result = function(&mut args);
+        let mut right = match result {
+            Some(value) => contract.result != DType::Void && value.fits(contract.result),
+            None => contract.result == DType::Void,
+        };
+        for (i, (arg, before)) in args.iter().zip(&lengths).enumerate() {
+            right &= match (arg, before) {
+                (Argument::Elements(new), Argument::Elements(old)) => {
+                    let dtype = contract.args[i].dtype();
+                    new.len() == old.len() && new.iter().all(|value| value.fits(dtype))
+                }
+                (Argument::Value(_), Argument::Value(_)) => true,
+                _ => false,
+            };
+        }
+        if !right {
+            return Err(self.error(n, ErrorKind::Function { name: name.to_string() }));
+        }
+        let elements = args.iter().filter_map(|arg| match arg {
+            Argument::Elements(elements) => Some(elements),
+            Argument::Value(_) => None,
+        });
+        for ((site, &first), elements) in sites.iter().zip(&first).zip(elements) {
+            for (k, &value) in elements.iter().enumerate().filter(|_| contract.effect.changes()) {
+                self.write(site, first + k, lane, value);
+            }
+        }
+        Ok(result.unwrap_or(nothing))
     }
 
     fn alu(
@@ -368,13 +453,19 @@ impl<'a> Machine<'a> {
         {
             return Ok(None);
         }
-        match self.operand(step, 0, lane) {
-            Const::Int(element) if element >= 0 => Ok(Some(element as usize)),
+        match self.operand(step, site.source, lane) {
+            Const::Int(element)
+                if element >= 0
+                    && (site.elements == 1 || element % site.row + site.elements <= site.row) =>
+            {
+                Ok(Some(element as usize))
+            }
             _ if self.options.out_of_bounds == OutOfBounds::Guard && !site.inbounds => Ok(None),
             _ => {
                 let id = self.plan.ids[n];
                 let value = |n: usize, lane: usize| self.slots[n][lane];
-                let (axis, index, length) = self.plan.outside(id, lane, value).unwrap_or_default();
+                let (axis, index, length) =
+                    self.plan.outside(id, site, lane, value).unwrap_or_default();
                 let mut point = Vec::new();
                 self.plan.point(id, lane, |r| self.at[r], &mut point);
                 let point = self.plan.show(id, &point);

@@ -6,12 +6,16 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use uop::{Arg, AtomicOp, AxisType, Const, DType, Effect, Id, Op, Order};
+use uop::{
+    Arg, AtomicOp, AxisType, Const, Custom, CustomArg, DType, Declaration, Effect, Id, Op, Order,
+};
 
 use crate::alu::{AluError, alu};
 use crate::check::Class;
 use crate::error::{Error, ErrorKind, Point};
+use crate::functions::Functions;
 use crate::normalize::Kernel;
 use crate::shadow::Kind;
 
@@ -85,6 +89,8 @@ pub(crate) enum Action {
     Load(Site),
     Store(Site),
     Atomic(Site, AtomicOp),
+    /// A declared operation without a body, and what it points to.
+    Call(Arc<Declaration>, Kind, Box<[Site]>),
     Loop(Box<[Level]>),
 }
 
@@ -102,6 +108,11 @@ pub(crate) struct Level {
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) storage: Storage,
+    /// Which source is the address.
+    pub(crate) source: usize,
+    /// How many elements in a row, of rows of this length.
+    pub(crate) elements: i128,
+    pub(crate) row: i128,
     /// Which source is the gate.
     pub(crate) gate: Option<usize>,
     pub(crate) inbounds: bool,
@@ -198,7 +209,7 @@ impl Plan {
                 }
             }
             if node.is_effect() {
-                match effects.entry(self.kernel.origin(n)) {
+                match effects.entry(self.kernel.original(n)) {
                     Entry::Vacant(entry) => _ = entry.insert(n),
                     Entry::Occupied(_) => return Err(self.error(n, ErrorKind::TwoBinders)),
                 }
@@ -334,12 +345,25 @@ impl Plan {
                 Class::Value | Class::Fetch | Class::Address => Action::Move,
                 Class::Storage | Class::Effect | Class::Sink => Action::Nothing,
             },
-            Op::Load => Action::Load(self.site(n)),
-            Op::Store => Action::Store(self.site(n)),
-            Op::Custom => match kind_of(node) {
-                Kind::Atomic(op, _) => Action::Atomic(self.site(n), op),
-                Kind::Read | Kind::Write => unreachable!("every CUSTOM is an atomic"),
+            Op::Load => Action::Load(self.site(n, 0, 1, values)),
+            Op::Store => Action::Store(self.site(n, 0, 1, values)),
+            Op::Custom => match &node.arg {
+                Arg::Custom { custom: Custom::Declared(declaration), .. } => {
+                    let args = declaration.contract().args.iter().enumerate();
+                    let sites = args.filter_map(|(source, arg)| match *arg {
+                        CustomArg::Pointer { elements, .. } => {
+                            Some(self.site(n, source, elements.into(), values))
+                        }
+                        CustomArg::Value(_) => None,
+                    });
+                    Action::Call(Arc::clone(declaration), kind_of(node), sites.collect())
+                }
+                Arg::Custom { custom: Custom::Atomic { op, .. }, .. } => {
+                    Action::Atomic(self.site(n, 0, 1, values), *op)
+                }
+                _ => unreachable!("check refuses a CUSTOM without an operation"),
             },
+            Op::Argument => unreachable!("check refuses an ARGUMENT"),
             Op::End => Action::Loop(self.levels(n)),
             Op::Neg
             | Op::Add
@@ -374,10 +398,11 @@ impl Plan {
         })
     }
 
-    fn site(&self, n: Id) -> Site {
+    /// The address that is source `source` of the access `n`.
+    fn site(&self, n: Id, source: usize, elements: i128, values: &[Option<Const>]) -> Site {
         let graph = &self.kernel.graph;
         let node = &graph[n];
-        let storage = node.addresses().first().and_then(|&address| graph.storage(address));
+        let storage = graph.storage(node.src[source]);
         let storage = storage.expect("an address is in some storage");
         let param = self.params.iter().position(|param| param.node == storage);
         let buffer = self.buffers.iter().position(|buffer| buffer.node == storage);
@@ -388,6 +413,9 @@ impl Plan {
                 (None, Some(position)) => Storage::Buffer(position),
                 (None, None) => unreachable!("storage is a PARAM or a BUFFER"),
             },
+            source,
+            elements,
+            row: self.shape(node.src[source], values).last().copied().unwrap_or(1),
             // The gate is the last source but for the alt of a LOAD.
             gate: node.gate().map(|_| if node.op == Op::Load { 1 } else { node.src.len() - 1 }),
             inbounds: access.inbounds,
@@ -446,6 +474,19 @@ impl Plan {
                 }
             })
             .collect()
+    }
+
+    /// Checks that there is a function for each declared operation without a body.
+    pub(crate) fn functions(&self, functions: &Functions) -> Result<(), Error> {
+        for &n in &self.ids {
+            if let Action::Call(declaration, ..) = &self.steps[n.index()].action
+                && functions.get(declaration.name()).is_none()
+            {
+                let name = declaration.name().to_string();
+                return Err(self.error(n, ErrorKind::NoFunction { name }));
+            }
+        }
+        Ok(())
     }
 
     /// The LOCAL ranges among `ranges`.
@@ -518,11 +559,12 @@ impl Plan {
     pub(crate) fn outside(
         &self,
         access: Id,
+        site: &Site,
         lane: usize,
         value: impl Fn(usize, usize) -> Option<Const>,
     ) -> Option<(usize, i128, i128)> {
         let graph = &self.kernel.graph;
-        let mut index = *graph[access].addresses().first()?;
+        let mut index = graph[access].src[site.source];
         while graph[index].op == Op::After {
             index = graph[index].src[0];
         }
@@ -531,6 +573,9 @@ impl Plan {
         graph[index].src[1..].iter().zip(shape).enumerate().find_map(|(axis, (&i, &length))| {
             let lane = self.project(lane, &locals, &self.locals_of(self.open(i)));
             let index = value(i.index(), lane)?.as_int()?;
+            // Elements in a row are those of the last axis.
+            let more = if axis + 1 == shape.len() && index >= 0 { site.elements - 1 } else { 0 };
+            let index = index.saturating_add(more);
             (index < 0 || index >= length).then_some((axis, index, length))
         })
     }
@@ -548,8 +593,10 @@ fn elements(shape: &[i128]) -> Option<i128> {
 fn kind_of(node: &uop::Node) -> Kind {
     match (node.op, &node.arg) {
         (Op::Load, _) => Kind::Read,
-        (Op::Custom, Arg::Custom { custom, .. }) => match custom.contract().effect {
+        (Op::Custom, Arg::Custom { custom, .. }) => match custom.effect() {
             Effect::Atomic(op) => Kind::Atomic(op, custom.dtype()),
+            Effect::Writes => Kind::Write,
+            Effect::Pure | Effect::Reads => Kind::Read,
         },
         _ => Kind::Write,
     }

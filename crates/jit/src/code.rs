@@ -15,6 +15,7 @@ use cranelift_module::{Linkage, Module, ModuleError, default_libcall_names};
 use lower::Program;
 
 use crate::error::{JitError, JitErrorKind};
+use crate::functions::Functions;
 use crate::translate::translate;
 
 /// How to compile.
@@ -99,9 +100,22 @@ impl fmt::Debug for Code {
 /// See [`JitErrorKind`]. Nothing panics; but where Cranelift itself does, which would be a bug, the
 /// panic hook of the process has run before the error comes back.
 pub fn compile(program: &Program, options: &Options) -> Result<Code, JitError> {
+    compile_with(program, options, &Functions::default())
+}
+
+/// [`compile`], with functions for declared operations without a body.
+///
+/// # Errors
+///
+/// As [`compile`].
+pub fn compile_with(
+    program: &Program,
+    options: &Options,
+    functions: &Functions,
+) -> Result<Code, JitError> {
     guard(program, || {
         let isa = isa(options)?;
-        let mut context = Context::for_function(translate(program, isa)?);
+        let mut context = Context::for_function(translate(program, isa, functions)?);
         let builder = JITBuilder::with_isa(isa.clone(), default_libcall_names());
         let mut module = OwnedModule(ManuallyDrop::new(JITModule::new(builder)));
         let function = module
@@ -132,7 +146,7 @@ pub fn compile(program: &Program, options: &Options) -> Result<Code, JitError> {
 pub fn clif(program: &Program, options: &Options) -> Result<String, JitError> {
     guard(program, || {
         let isa = isa(options)?;
-        let function = translate(program, isa)?;
+        let function = translate(program, isa, &Functions::default())?;
         if options.verify {
             cranelift_codegen::verify_function(&function, &**isa)
                 .map_err(|errors| JitErrorKind::Codegen(errors.to_string()))?;
@@ -251,6 +265,7 @@ mod tests {
             variables: vec![],
             registers: vec![],
             launch: lower::Launch::Range { extent: 1.into() },
+            customs: vec![],
             values: slotmap::SlotMap::with_key(),
             body: vec![],
         };

@@ -47,6 +47,22 @@ pub enum JitErrorKind {
         /// The type of the element.
         dtype: DType,
     },
+    /// A declared operation that has neither a body nor a function.
+    #[error(
+        "custom `{name}` has no body, and no function is registered for the CPU: add one of them"
+    )]
+    NoFunction {
+        /// Its name.
+        name: String,
+    },
+    /// A function was registered for an operation with this name that is declared otherwise.
+    #[error(
+        "the function for custom `{name}` was registered for another declaration: their arguments, result and effect must be equal"
+    )]
+    Signature {
+        /// Its name.
+        name: String,
+    },
     /// The program breaks an invariant of [`lower::program`], named here.
     #[error("malformed program: {0}")]
     Malformed(&'static str),

@@ -16,16 +16,23 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use lower::{Address, Expr, Launch, LaunchIndex, Program, REGISTER_BYTES, Stmt, Storage, Value};
+use lower::{
+    Address, CallArg, Expr, Launch, LaunchIndex, Program, REGISTER_BYTES, Stmt, Storage, Value,
+};
 use slotmap::SecondaryMap;
-use uop::{AtomicOp, Const, DType, Op, ResultType};
+use uop::{AtomicOp, Const, CustomArg, DType, Declaration, Op, ResultType};
 
 use crate::error::JitErrorKind::{self, Malformed};
+use crate::functions::Functions;
 
 const MEMORY: MemFlagsData = MemFlagsData::new().with_notrap();
 
 /// The function of `program`; its signature is that of `Code`'s entry, whatever the program.
-pub(crate) fn translate(program: &Program, isa: &OwnedTargetIsa) -> Result<Function, JitErrorKind> {
+pub(crate) fn translate(
+    program: &Program,
+    isa: &OwnedTargetIsa,
+    functions: &Functions,
+) -> Result<Function, JitErrorKind> {
     match program.launch {
         Launch::Grid { .. } => return Err(JitErrorKind::Grid),
         Launch::Range { .. } => {}
@@ -45,6 +52,7 @@ pub(crate) fn translate(program: &Program, isa: &OwnedTargetIsa) -> Result<Funct
         _ => unreachable!("the signature has four parameters"),
     };
     let mut translator = Translator {
+        functions,
         program,
         buffers: Vec::new(),
         registers: Vec::new(),
@@ -66,6 +74,7 @@ pub(crate) fn translate(program: &Program, isa: &OwnedTargetIsa) -> Result<Funct
 
 struct Translator<'p, 'f> {
     program: &'p Program,
+    functions: &'p Functions,
     builder: FunctionBuilder<'f>,
     /// The address of each parameter, by slot.
     buffers: Vec<ir::Value>,
@@ -282,6 +291,12 @@ impl<'p> Translator<'p, '_> {
                 }
                 Ok(None)
             }
+            Stmt::Call { result, custom, args } => {
+                let custom = self.program.customs.get(*custom);
+                let custom = custom.ok_or(Malformed("a custom that does not exist"))?;
+                self.call(*result, custom, args)?;
+                Ok(None)
+            }
         }
     }
 
@@ -431,6 +446,7 @@ impl<'p> Translator<'p, '_> {
                 | Op::After
                 | Op::Group
                 | Op::End
+                | Op::Argument
                 | Op::Sink,
                 _,
             ) => return Err(unsupported()),
@@ -648,6 +664,63 @@ impl<'p> Translator<'p, '_> {
         ins.brif(again, retry, &[BlockArg::Value(seen)], done, &[]);
         self.builder.switch_to_block(done);
         float
+    }
+
+    /// Calls the function for `custom`.
+    fn call(
+        &mut self,
+        result: Option<Value>,
+        custom: &Declaration,
+        args: &[CallArg],
+    ) -> Result<(), JitErrorKind> {
+        let function = self.functions.get(custom)?;
+        let contract = custom.contract();
+        require(args.len() == contract.args.len(), "a call with other arguments")?;
+        let mut signature = Signature::new(self.builder.func.signature.call_conv);
+        let mut values = Vec::new();
+        for (&arg, &declared) in args.iter().zip(&contract.args) {
+            let (value, param) = match (arg, declared) {
+                (CallArg::Value(value), CustomArg::Value(dtype)) => {
+                    let (ty, kind, _) = machine(dtype)?;
+                    let param = AbiParam::new(ty);
+                    // As C compilers expect of what is narrower than a register.
+                    let param = match kind {
+                        Kind::Signed => param.sext(),
+                        Kind::Bool | Kind::Unsigned | Kind::Half => param.uext(),
+                        Kind::Float => param,
+                    };
+                    (self.typed(value, dtype)?, param)
+                }
+                (CallArg::Address(address), CustomArg::Pointer { dtype, .. }) => {
+                    if contract.effect.changes() {
+                        self.mutable(address.storage)?;
+                    }
+                    let (pointer, element) = self.address(address)?;
+                    require(element == dtype, "a pointer to another type")?;
+                    (pointer, AbiParam::new(types::I64))
+                }
+                _ => return Err(Malformed("an argument of another kind")),
+            };
+            signature.params.push(param);
+            values.push(value);
+        }
+        require(result.is_some() == (contract.result != DType::Void), "a call without its result")?;
+        if result.is_some() {
+            signature.returns.push(AbiParam::new(machine(contract.result)?.0));
+        }
+        let signature = self.builder.import_signature(signature);
+        let function = self.builder.ins().iconst(types::I64, function as i64);
+        let call = self.builder.ins().call_indirect(signature, function, &values);
+        let value = self.builder.inst_results(call).first().copied();
+        if let (Some(result), Some(value)) = (result, value) {
+            // Whatever it is, a `bool` is 0 or 1 from here on.
+            let value = match contract.result {
+                DType::Bool => self.builder.ins().icmp_imm_u(IntCC::NotEqual, value, 0),
+                _ => value,
+            };
+            self.define(result, contract.result, value)?;
+        }
+        Ok(())
     }
 
     /// The address in bytes and the type of the element there.

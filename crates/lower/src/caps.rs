@@ -7,6 +7,10 @@ pub struct Caps {
     pub grid: Option<GridLimits>,
     /// Whether addresses are computed in 32 bits where they fit, instead of always in 64.
     pub narrow_index: bool,
+    /// Under which name a declared operation has its template, if the target takes any.
+    pub templates: Option<&'static str>,
+    /// Whether it calls what is declared without a body by its name, as a function.
+    pub calls: bool,
 }
 
 /// The limits of a launch grid.

@@ -130,9 +130,9 @@ pub enum LowerErrorKind {
         /// The write.
         write: Id,
     },
-    /// The value of an atomic that happens once for all points of a parallel range is used at each.
+    /// The value of an effect that happens once for all points of a parallel range is used at each.
     #[error(
-        "this uses, at each point of the parallel range {range}, the old value of an atomic that happens once for all of them; no target can do that yet: do the atomic inside the range with after({range}), or split the kernel"
+        "this uses, at each point of the parallel range {range}, the value of an effect that happens once for all of them; no target can do that yet: do that inside the range with after({range}), or split the kernel"
     )]
     ValueForAll {
         /// The parallel range.
@@ -166,6 +166,14 @@ pub enum LowerErrorKind {
     /// The rules of a pass undo one another: a fault of the compiler.
     #[error("{0}; this is a fault of the compiler, please report the kernel")]
     OutOfFuel(OutOfFuel),
+    /// A declared operation that the target has no way to do.
+    #[error("custom `{name}` has no body, and no template for {target}: add one of them")]
+    NoDefinition {
+        /// Its name.
+        name: Box<str>,
+        /// For what there is no template.
+        target: &'static str,
+    },
     /// An op that no pass and no backend can take further.
     #[error("{what} of {dtype} cannot be lowered")]
     Unsupported {

@@ -12,6 +12,6 @@ pub use caps::{Caps, GridLimits};
 pub use error::{LowerError, LowerErrorKind, Point};
 pub use pipeline::{PASSES, Pass, lower, lower_observed};
 pub use program::{
-    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, ProgramVariable, REGISTER_BYTES,
-    Register, Size, Stmt, Storage, Value,
+    Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramParam, ProgramVariable,
+    REGISTER_BYTES, Register, Size, Stmt, Storage, Value,
 };

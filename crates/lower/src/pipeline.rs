@@ -21,6 +21,7 @@ pub struct Pass {
 /// All passes. Those up to `check-races` work on the kernel as written and refuse what is wrong
 /// with it; those that follow refuse only what no target can run, or not this one.
 pub const PASSES: &[Pass] = &[
+    Pass { name: "inline-customs", run: inline_customs, after: Phase::Built },
     Pass { name: "gate-loads", run: gate_loads, after: Phase::Built },
     Pass { name: "split-ranges", run: split_ranges, after: Phase::Built },
     Pass { name: "guard-accesses", run: guard_accesses, after: Phase::Proved },

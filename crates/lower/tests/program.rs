@@ -29,6 +29,7 @@ impl Builder {
             variables: Vec::new(),
             registers: vec![Register { dtype: I32, len: 3 }],
             launch: Launch::Grid { grid: [2, 1, 1].map(Size::from), block: [32, 1, 1] },
+            customs: Vec::new(),
             values: SlotMap::with_key(),
             body: Vec::new(),
         })
@@ -279,7 +280,7 @@ fn text_is_canonical() {
         let i = k.range(5, AxisType::Global);
         out.at(i).store((i * 3).cast(I32)).end(i).sink("triple").unwrap()
     };
-    let caps = Caps { grid: None, narrow_index: true };
+    let caps = Caps { narrow_index: true, ..common::NO_GRID };
     let text = |noise| common::lower(&build(noise), &caps).unwrap().to_string();
     assert_eq!(text(0), text(9));
 }

@@ -43,7 +43,7 @@ pub(crate) enum Code {
         extent: Size,
     },
     /// The kernel itself, to be interpreted.
-    Graph(KernelGraph),
+    Graph(KernelGraph, interp::Functions),
     /// What is never run, but counted.
     Counted {
         program: Box<Program>,
@@ -150,13 +150,13 @@ impl Compiled {
     pub fn source(&self) -> Option<&str> {
         match &self.executable.code {
             Code::Source(source) => Some(source),
-            Code::Machine { .. } | Code::Graph(_) | Code::Counted { .. } => None,
+            Code::Machine { .. } | Code::Graph(..) | Code::Counted { .. } => None,
         }
     }
 
     /// Whether a launch computes anything: `null` and what makes source do not.
     pub fn runs(&self) -> bool {
-        matches!(self.executable.code, Code::Machine { .. } | Code::Graph(_))
+        matches!(self.executable.code, Code::Machine { .. } | Code::Graph(..))
     }
 
     /// Runs the kernel on `buffers`, one for each parameter, and returns when it is done. The kernel is
@@ -227,8 +227,11 @@ impl Compiled {
                 for_slices(instances(extent), threads, run)
                     .map_err(|reason| LaunchErrorKind::Threads { threads, reason })
             }
-            Code::Graph(kernel) => {
-                interpret(kernel, params, options.variables, buffers).map(|()| 1).map_err(|error| {
+            Code::Graph(kernel, functions) => {
+                let functions = functions.clone();
+                let variables = options.variables;
+                let options = interp::Options { variables, functions, ..Default::default() };
+                interpret(kernel, &options, params, buffers).map(|()| 1).map_err(|error| {
                     let message = kernel.message(error.node, &error.to_string());
                     LaunchErrorKind::Interp { error, message }
                 })
@@ -250,16 +253,15 @@ impl Compiled {
 /// have written.
 fn interpret(
     kernel: &KernelGraph,
+    options: &interp::Options<'_>,
     params: &[ProgramParam],
-    variables: &[(&str, i64)],
     buffers: &mut [Buffer<'_>],
 ) -> Result<(), interp::Error> {
     let data = buffers.iter().map(Buffer::to_data).collect::<Option<Vec<Data>>>();
     // The verifier rejects a param that is never stored, so what is missing is memory.
     let too_large = interp::Error { node: kernel.sink, kind: interp::ErrorKind::TooLarge };
     let mut data = data.ok_or(too_large)?;
-    let options = interp::Options { variables, ..interp::Options::default() };
-    interp::run(&kernel.graph, kernel.sink, &mut data, &options)?;
+    interp::run(&kernel.graph, kernel.sink, &mut data, options)?;
     for ((buffer, data), param) in buffers.iter_mut().zip(&data).zip(params) {
         if param.mutable {
             buffer.set_data(data);

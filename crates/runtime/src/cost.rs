@@ -1,9 +1,9 @@
 //! What a launch would move and compute, counted from its program without any memory.
 
 use interp::alu;
-use lower::{Address, Expr, LaunchIndex, Program, Stmt, Storage, Value};
+use lower::{Address, CallArg, Expr, LaunchIndex, Program, Stmt, Storage, Value};
 use slotmap::SecondaryMap;
-use uop::{Const, Op};
+use uop::{Const, Contract, CustomArg, Declaration, Effect, Op};
 
 /// How many statements are looked at, again in each turn where turns differ, before the cost counts
 /// as unknown. Only a loop whose bound depends on the variable of another one comes near.
@@ -72,6 +72,7 @@ impl Counter<'_> {
                 Stmt::For { var, lo, hi, body } => self.repeat(*var, *lo, *hi, body)?,
                 Stmt::If { cond: _, body } => self.block(body)?,
                 Stmt::Store { address, .. } => Cost { bytes: self.size(address), operations: 0 },
+                Stmt::Call { custom, args, .. } => self.call(&self.program.customs[*custom], args),
                 Stmt::Atomic { address, .. } => {
                     Cost { bytes: 2 * self.size(address), operations: 1 }
                 }
@@ -129,6 +130,19 @@ impl Counter<'_> {
             sum = sum.plus(self.block(body)?)?;
         }
         Some(sum)
+    }
+
+    /// The cost of what is declared: of its elements, those of an atomic twice.
+    fn call(&self, declaration: &Declaration, args: &[CallArg]) -> Cost {
+        let Contract { args: declared, effect, .. } = declaration.contract();
+        let times = if matches!(effect, Effect::Atomic(_)) { 2 } else { 1 };
+        let bytes = args.iter().zip(declared).map(|(arg, declared)| match (arg, declared) {
+            (CallArg::Address(address), CustomArg::Pointer { elements, .. }) => {
+                times * u64::from(*elements) * self.size(address)
+            }
+            _ => 0,
+        });
+        Cost { bytes: bytes.sum(), operations: times / 2 }
     }
 
     /// The bytes of an element, if it is one of a parameter.

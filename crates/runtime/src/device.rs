@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use lower::{Caps, Launch, Program, ProgramParam, ProgramVariable, Size};
 use thiserror::Error;
-use uop::{Arg, BuildErrors, DType, Kernel, KernelGraph, Phase, Val, print, verify};
+use uop::{Arg, BuildErrors, DType, Declaration, Kernel, KernelGraph, Phase, Val, print, verify};
 
 use crate::buffer::Buffer;
 use crate::cache::{Key, get_or_make};
@@ -26,7 +26,16 @@ struct Entry {
     /// no code is kept.
     target: Option<fn() -> &'static str>,
     /// The code of a verified kernel.
-    code: fn(&KernelGraph) -> Result<Code, CompileError>,
+    code: fn(&KernelGraph, &Functions) -> Result<Code, CompileError>,
+}
+
+/// What declared operations without a body call.
+#[derive(Clone, Default)]
+struct Functions {
+    /// From machine code.
+    machine: jit::Functions,
+    /// From the interpreter.
+    oracle: interp::Functions,
 }
 
 /// Every device.
@@ -38,9 +47,9 @@ static CPU: Entry = Entry {
     atomics: true,
     caps: Some(jit::CAPS),
     target: Some(jit_target),
-    code: |kernel| {
+    code: |kernel, functions| {
         let (program, extent) = counted(kernel)?;
-        let code = Box::new(jit::compile(&program, &JIT_OPTIONS)?);
+        let code = Box::new(jit::compile_with(&program, &JIT_OPTIONS, &functions.machine)?);
         Ok(Code::Machine { code, extent })
     },
 };
@@ -53,7 +62,15 @@ static INTERP: Entry = Entry {
     // Its code is the author's graph, with the author's places, which errors of a launch name. A
     // graph that is equal has other places, and there is no work to save.
     target: None,
-    code: |kernel| Ok(Code::Graph(kernel.clone())),
+    code: |kernel, functions| {
+        let functions = functions.oracle.clone();
+        let options = interp::Options { functions, ..interp::Options::default() };
+        interp::check(&kernel.graph, kernel.sink, &options).map_err(|error| {
+            let message = kernel.message(error.node, &error.to_string());
+            CompileError::Interp { error: Box::new(error), message }
+        })?;
+        Ok(Code::Graph(kernel.clone(), options.functions))
+    },
 };
 
 static NULL: Entry = Entry {
@@ -62,9 +79,9 @@ static NULL: Entry = Entry {
     atomics: true,
     caps: Some(jit::CAPS),
     target: Some(jit_target),
-    code: |kernel| {
+    code: |kernel, functions| {
         let (program, extent) = counted(kernel)?;
-        jit::compile(&program, &JIT_OPTIONS)?;
+        jit::compile_with(&program, &JIT_OPTIONS, &functions.machine)?;
         Ok(Code::Counted { program: Box::new(program), extent })
     },
 };
@@ -75,7 +92,7 @@ static AMD: Entry = Entry {
     atomics: true,
     caps: Some(text::HIP.caps),
     target: Some(|| concat!("uopc ", env!("CARGO_PKG_VERSION"))),
-    code: |kernel| {
+    code: |kernel, _| {
         let program = lowered(kernel, &text::HIP.caps)?;
         Ok(Code::Source(text::emit(&program, &text::HIP)?))
     },
@@ -119,6 +136,7 @@ fn signature(kernel: &KernelGraph) -> Option<(Vec<ProgramParam>, Vec<ProgramVari
 #[derive(Clone)]
 pub struct Device {
     entry: &'static Entry,
+    functions: Functions,
     done: Arc<Mutex<Done>>,
 }
 
@@ -202,7 +220,7 @@ impl Device {
     fn new(entry: &'static Entry) -> Device {
         let compiles = CompileStats::default();
         let done = Done { launches: 0, cost: Some(Cost::default()), compiles };
-        Device { entry, done: Arc::new(Mutex::new(done)) }
+        Device { entry, functions: Functions::default(), done: Arc::new(Mutex::new(done)) }
     }
 
     /// Its name.
@@ -252,6 +270,34 @@ impl Device {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// This device, where machine code calls `function` for what is declared so and has no body.
+    ///
+    /// # Safety
+    ///
+    /// As [`jit::Functions::with`], for as long as this device, a clone of it or a kernel compiled
+    /// by one lives.
+    #[must_use]
+    pub unsafe fn with_function(
+        mut self,
+        declaration: &Declaration,
+        function: *const (),
+    ) -> Device {
+        // SAFETY: the promise is the caller's.
+        self.functions.machine = unsafe { self.functions.machine.with(declaration, function) };
+        self
+    }
+
+    /// This device, where the interpreter calls `function` for the declared operation `name`, if it
+    /// has no body: see [`interp::Functions::with`].
+    #[must_use]
+    pub fn with_closure<F>(mut self, name: &str, function: F) -> Device
+    where
+        F: Fn(&mut [interp::Argument]) -> Option<uop::Const> + Send + Sync + 'static,
+    {
+        self.functions.oracle = self.functions.oracle.with(name, function);
+        self
+    }
+
     /// Makes `kernel` ready to be launched.
     ///
     /// The code of an equal kernel that the process has compiled for such a device is used again,
@@ -275,11 +321,13 @@ impl Device {
             unreachable!("the verifier rejects a root that is no sink")
         };
         let make = || {
-            let code = (self.entry.code)(kernel)?;
+            let code = (self.entry.code)(kernel, &self.functions)?;
             let (params, variables) = signature(kernel).ok_or(CompileError::Size)?;
             Ok::<_, CompileError>(Executable { name: name.to_string(), params, variables, code })
         };
-        let (executable, hit) = match self.entry.target {
+        // What calls functions of the caller's lives no longer than they do.
+        let target = self.entry.target.filter(|_| self.functions.machine.is_empty());
+        let (executable, hit) = match target {
             Some(target) => {
                 let (device, kernel) = (self.name(), print(graph, *sink));
                 get_or_make(Key { device, target: target(), kernel }, make)?

@@ -37,6 +37,14 @@ pub enum CompileError {
         /// The message.
         message: String,
     },
+    /// The interpreter cannot run it, whatever the arguments.
+    #[error("{message}")]
+    Interp {
+        /// The reason.
+        error: Box<interp::Error>,
+        /// The message.
+        message: String,
+    },
     /// There is no machine code for it.
     #[error(transparent)]
     Jit(#[from] JitError),

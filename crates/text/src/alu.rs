@@ -93,6 +93,7 @@ impl Alu<'_> {
                 | Op::After
                 | Op::Group
                 | Op::End
+                | Op::Argument
                 | Op::Sink,
                 _,
             ) => return None,

@@ -72,7 +72,7 @@ impl Atomic {
 /// order of their names); `void NAME(…)` does all of it.
 pub const C: Dialect = Dialect {
     name: "c",
-    caps: Caps { grid: None, narrow_index: false },
+    caps: Caps { grid: None, narrow_index: false, templates: Some("c"), calls: false },
     types: c_type,
     native_f16: false,
     restrict: "restrict",
@@ -99,6 +99,8 @@ pub const HIP: Dialect = Dialect {
             total_items: (1 << 32) - 1,
         }),
         narrow_index: true,
+        templates: Some("hip"),
+        calls: false,
     },
     types: hip_type,
     native_f16: true,

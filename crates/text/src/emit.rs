@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use lower::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
+use lower::{Address, CallArg, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
 use slotmap::SecondaryMap;
-use uop::{AtomicOp, Const, DType, Op};
+use uop::declare::fill;
+use uop::{AtomicOp, Const, DType, Declaration, Effect, Op};
 
 use crate::alu::Alu;
 use crate::dialect::Dialect;
@@ -358,6 +359,19 @@ impl Fates {
                         self.uses(&[*gate, *alternative], block);
                     }
                 }
+                Stmt::Call { result, args, .. } => {
+                    if let Some(result) = result {
+                        let used = self.uses.contains_key(*result);
+                        self.fates.insert(*result, if used { Fate::Named } else { Fate::Dead });
+                    }
+                    for arg in args {
+                        match arg {
+                            // A template may spell it twice.
+                            CallArg::Value(value) => self.uses(&[*value, *value], block),
+                            CallArg::Address(address) => self.uses(&[address.offset], block),
+                        }
+                    }
+                }
             }
         }
     }
@@ -392,7 +406,9 @@ impl Fates {
 /// Whether running `body` can change anything outside it. A load whose value goes nowhere does not.
 fn has_effect(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match stmt {
+        // A pure call is here for a result that has a name.
         Stmt::Let { .. } => false,
+        Stmt::Call { .. } => true,
         Stmt::For { body, .. } | Stmt::If { body, .. } => has_effect(body),
         Stmt::Store { .. } | Stmt::Atomic { .. } => true,
     })
@@ -558,8 +574,57 @@ impl<'a> Emitter<'a> {
                         }
                     }
                 }
+                Stmt::Call { result, custom, args } => {
+                    self.call(*result, &self.program.customs[*custom], args, depth);
+                }
             }
         }
+    }
+
+    /// The template of `custom`: a statement, or the value of a local.
+    fn call(
+        &mut self,
+        result: Option<Value>,
+        custom: &Declaration,
+        args: &[CallArg],
+        depth: usize,
+    ) {
+        let template = self.dialect.caps.templates.and_then(|name| custom.template_for(name));
+        let mut texts = Vec::new();
+        for arg in args {
+            texts.push(match arg {
+                CallArg::Value(value) => self.texts[*value].at_least(Prec::Atom),
+                CallArg::Address(address) => {
+                    match (address.storage, custom.contract().effect) {
+                        (Storage::Param(slot), Effect::Atomic(op)) => {
+                            self.used.atomics.insert((slot, op));
+                        }
+                        (Storage::Param(_), _) => {}
+                        (Storage::Register(number), _) => {
+                            self.used.registers_read.insert(number);
+                        }
+                    }
+                    format!("&{}", self.place(*address))
+                }
+            });
+        }
+        let Some(text) = template.and_then(|template| fill(template, &texts).ok()) else {
+            return self.error(EmitErrorKind::Template { name: custom.name().to_owned() });
+        };
+        let text = text.trim();
+        let Some(result) = result else {
+            let end = if text.ends_with([';', '}']) { "" } else { ";" };
+            return self.line(depth, &format!("{text}{end}"));
+        };
+        let text = text.strip_suffix(';').unwrap_or(text);
+        let ty = self.dtype(self.program.values[result]);
+        let name = self.names.number("v");
+        if self.fates[result] == Fate::Dead {
+            self.line(depth, &format!("(void)({text});"));
+        } else {
+            self.line(depth, &format!("const {ty} {name} = {text};"));
+        }
+        self.bind(result, Text::atom(name));
     }
 
     fn for_loop(&mut self, var: Value, lo: Value, hi: Value, body: &[Stmt], depth: usize) {

@@ -64,6 +64,12 @@ pub enum EmitErrorKind {
         /// The type of its operands.
         dtype: DType,
     },
+    /// A call of a declared operation that has no template for the dialect, or a malformed one.
+    #[error("custom `{name}` has no template for this target: add one, or a body")]
+    Template {
+        /// The name of the operation.
+        name: String,
+    },
     /// An atomic that the dialect does not have.
     #[error("no atomic {} on {dtype}", .op.name())]
     Atomic {

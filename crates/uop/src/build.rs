@@ -29,7 +29,8 @@ use std::panic::Location;
 
 use thiserror::Error;
 
-use crate::custom::{AtomicOp, Custom, atomic};
+use crate::custom::{AtomicOp, Custom, CustomArg, atomic};
+use crate::declare::Declaration;
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Variable};
 use crate::op::Op;
@@ -170,16 +171,19 @@ impl Kernel {
         value.to_val(self, dtype)
     }
 
-    /// The operation `custom` on `args`, as its contract says.
+    /// The operation `custom`, built in or a [`Declaration`], on `args`, as its contract says; one
+    /// more is a gate.
     #[track_caller]
     pub fn custom<'k>(
         &'k self,
-        custom: Custom,
+        custom: impl Into<Custom>,
         args: impl IntoIterator<Item = Val<'k>>,
     ) -> Val<'k> {
-        let args: Vec<Val<'k>> = args.into_iter().collect();
+        let (custom, args): (Custom, Vec<Val<'k>>) = (custom.into(), args.into_iter().collect());
         let result = custom.contract().result;
-        let number = next(&mut self.inner.borrow_mut().customs);
+        // Only what changes memory counts twice if it is done twice.
+        let changes = custom.effect().changes();
+        let number = if changes { next(&mut self.inner.borrow_mut().customs) } else { 0 };
         let access = Access::default();
         self.node(Op::Custom, result, &args, Arg::Custom { custom, number, access })
     }
@@ -222,6 +226,28 @@ impl Kernel {
                 Val { kernel: self, id: None }
             }
         }
+    }
+}
+
+impl Declaration {
+    /// What it is in UOps: `build` gets a handle for each argument, an address or a value, and
+    /// returns the result or the effect.
+    #[must_use]
+    pub fn body<F>(mut self, build: F) -> Declaration
+    where
+        F: for<'k> FnOnce(&'k Kernel, &[Val<'k>]) -> Val<'k>,
+    {
+        let k = Kernel::new();
+        let argument = |(number, arg): (u32, &CustomArg)| {
+            let argument = Arg::Argument { number, pointer: arg.is_pointer() };
+            k.node(Op::Argument, arg.dtype(), &[], argument)
+        };
+        let args: Vec<Val<'_>> = (0..).zip(&self.contract.args).map(argument).collect();
+        let root = build(&k, &args).id;
+        let inner = k.inner.borrow();
+        self.fault = inner.errors.first().map(|error| error.to_string().into());
+        self.body = root.map(|root| inner.graph.body(root));
+        self
     }
 }
 

@@ -1,7 +1,9 @@
-//! CUSTOM: an operation with a declared contract instead of a definition in UOps.
+//! CUSTOM: an operation with a declared contract, built in or a user's [`Declaration`].
 
 use std::fmt;
+use std::sync::Arc;
 
+use crate::declare::{Declaration, DeclarationError};
 use crate::dtype::DType;
 
 /// The operation of a CUSTOM.
@@ -16,6 +18,8 @@ pub enum Custom {
         /// Whether the result is the old value; else there is none.
         fetch: bool,
     },
+    /// What a user has declared.
+    Declared(Arc<Declaration>),
 }
 
 /// What an atomic does to its element.
@@ -76,7 +80,7 @@ impl AtomicOp {
 }
 
 /// What a CUSTOM takes and does; all that anything but a backend may know of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Contract {
     /// Its arguments. One more source is the gate.
     pub args: Vec<CustomArg>,
@@ -87,38 +91,82 @@ pub struct Contract {
 }
 
 /// One argument of a CUSTOM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CustomArg {
     /// A value of this type.
     Value(DType),
-    /// The address of one element of this type.
-    Pointer(DType),
+    /// An address.
+    Pointer {
+        /// The type of the elements there.
+        dtype: DType,
+        /// The footprint: how many elements in a row, the one at the address first, may be touched.
+        /// They are of one axis, the last.
+        elements: u32,
+    },
 }
 
 impl CustomArg {
     /// Whether it is an address.
     pub const fn is_pointer(self) -> bool {
-        matches!(self, CustomArg::Pointer(_))
+        matches!(self, CustomArg::Pointer { .. })
+    }
+
+    /// The type of the value, or of the elements.
+    pub const fn dtype(self) -> DType {
+        match self {
+            CustomArg::Value(dtype) | CustomArg::Pointer { dtype, .. } => dtype,
+        }
     }
 }
 
 /// What a CUSTOM does to the elements it points to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
+    /// It points to none, and its value follows from its arguments: arithmetic.
+    Pure,
+    /// It reads them, as a LOAD.
+    Reads,
+    /// It writes them all, as a STORE; it may read them before.
+    Writes,
     /// An atomic read-modify-write of this kind. Two of the same kind and dtype never conflict.
     Atomic(AtomicOp),
+}
+
+impl Effect {
+    /// Whether it changes memory.
+    pub const fn changes(self) -> bool {
+        matches!(self, Effect::Writes | Effect::Atomic(_))
+    }
+
+    /// Every effect.
+    pub fn all() -> impl Iterator<Item = Effect> {
+        let atomics = AtomicOp::ALL.into_iter().map(Effect::Atomic);
+        [Effect::Pure, Effect::Reads, Effect::Writes].into_iter().chain(atomics)
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Effect::Pure => f.write_str("pure"),
+            Effect::Reads => f.write_str("reads"),
+            Effect::Writes => f.write_str("writes"),
+            Effect::Atomic(op) => write!(f, "atomic_{}", op.name()),
+        }
+    }
 }
 
 impl Custom {
     /// Its contract.
     pub fn contract(&self) -> Contract {
-        match *self {
-            Custom::Atomic { op, dtype, fetch } => {
-                let mut args = vec![CustomArg::Pointer(dtype)];
+        match self {
+            &Custom::Atomic { op, dtype, fetch } => {
+                let mut args = vec![CustomArg::Pointer { dtype, elements: 1 }];
                 args.resize(1 + op.values(), CustomArg::Value(dtype));
                 let result = if fetch { dtype } else { DType::Void };
                 Contract { args, result, effect: Effect::Atomic(op) }
             }
+            Custom::Declared(declaration) => declaration.contract.clone(),
         }
     }
 
@@ -128,30 +176,67 @@ impl Custom {
         AtomicOp::ALL.into_iter().flat_map(both)
     }
 
-    /// Whether it exists for its dtype.
+    /// Whether it exists for its dtype, or is declared as the rules say.
     ///
     /// # Errors
     ///
-    /// If not, the way out.
-    pub fn check(&self) -> Result<(), &'static str> {
-        match *self {
-            Custom::Atomic { op, dtype, .. } => op.works_on(dtype),
+    /// If not, the way out, or the node of the body (by position) and what is wrong.
+    pub fn check(&self) -> Result<(), DeclarationError> {
+        match self {
+            Custom::Atomic { op, dtype, .. } => op
+                .works_on(*dtype)
+                .map_err(|advice| DeclarationError { node: None, message: advice.into() }),
+            Custom::Declared(declaration) => declaration.check(),
         }
     }
 
-    /// The same atomic, whose result is the old value.
+    /// The same atomic, whose result is the old value; what is declared stays as it is.
     #[must_use]
-    pub const fn fetch(self) -> Custom {
+    pub fn fetch(self) -> Custom {
         match self {
             Custom::Atomic { op, dtype, .. } => Custom::Atomic { op, dtype, fetch: true },
+            declared => declared,
         }
     }
 
-    /// The type of the elements it works on, which its name in the text form is followed by.
-    pub const fn dtype(&self) -> DType {
-        match *self {
-            Custom::Atomic { dtype, .. } => dtype,
+    /// What it does to memory.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Custom::Atomic { op, .. } => Effect::Atomic(*op),
+            Custom::Declared(declaration) => declaration.contract.effect,
         }
+    }
+
+    /// The type of the elements it works on, or of its value if there are none.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Custom::Atomic { dtype, .. } => *dtype,
+            Custom::Declared(declaration) => {
+                let Contract { args, result, .. } = &declaration.contract;
+                let pointer = args.iter().find(|arg| arg.is_pointer());
+                pointer.map_or(*result, |pointer| pointer.dtype())
+            }
+        }
+    }
+
+    /// The declaration of what is not built in.
+    pub fn declaration(&self) -> Option<&Arc<Declaration>> {
+        match self {
+            Custom::Atomic { .. } => None,
+            Custom::Declared(declaration) => Some(declaration),
+        }
+    }
+}
+
+impl From<Declaration> for Custom {
+    fn from(declaration: Declaration) -> Custom {
+        Custom::Declared(Arc::new(declaration))
+    }
+}
+
+impl From<&Arc<Declaration>> for Custom {
+    fn from(declaration: &Arc<Declaration>) -> Custom {
+        Custom::Declared(Arc::clone(declaration))
     }
 }
 
@@ -161,6 +246,7 @@ impl fmt::Display for Custom {
             Custom::Atomic { op, fetch, .. } => {
                 write!(f, "atomic_{}{}", if *fetch { "fetch_" } else { "" }, op.name())
             }
+            Custom::Declared(declaration) => write!(f, "@{}", declaration.name()),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Index;
 use indexmap::IndexSet;
 use smallvec::SmallVec;
 
-use crate::custom::Custom;
+use crate::custom::{Custom, CustomArg, Effect};
 use crate::dtype::{Const, DType};
 use crate::op::{Op, ResultType};
 
@@ -66,6 +66,13 @@ pub enum Arg {
     Variable(Box<Variable>),
     /// The number of a BUFFER.
     Buffer(u32),
+    /// An ARGUMENT.
+    Argument {
+        /// Which one, from 0.
+        number: u32,
+        /// Whether it is an address.
+        pointer: bool,
+    },
     /// A RANGE.
     Range(Axis),
     /// A SPECIAL.
@@ -246,18 +253,25 @@ impl Node {
 
     /// Whether evaluating it touches memory.
     pub fn is_access(&self) -> bool {
-        self.op == Op::Load || self.is_effect()
+        matches!(self.op, Op::Load | Op::Store)
+            || self.custom_effect().is_some_and(|effect| effect != Effect::Pure)
     }
 
-    /// Whether it is a value as well as an effect: a CUSTOM with a result.
+    /// Whether it is a value as well as an effect: a CUSTOM that changes memory and has a result.
     pub fn is_fetch(&self) -> bool {
-        self.op == Op::Custom && self.dtype != DType::Void
+        self.is_effect() && self.dtype != DType::Void
     }
 
     /// Whether it changes memory.
     pub fn is_effect(&self) -> bool {
-        // Every CUSTOM that can be declared so far has an effect.
-        matches!(self.op, Op::Store | Op::Custom)
+        self.op == Op::Store || self.custom_effect().is_some_and(Effect::changes)
+    }
+
+    fn custom_effect(&self) -> Option<Effect> {
+        match &self.arg {
+            Arg::Custom { custom, .. } => Some(custom.effect()),
+            _ => None,
+        }
     }
 
     /// What is known of an access; `None` for other nodes.
@@ -270,12 +284,21 @@ impl Node {
 
     /// The sources that are addresses.
     pub fn addresses(&self) -> SmallVec<[Id; 1]> {
+        self.pointers().into_iter().map(|(address, _)| address).collect()
+    }
+
+    /// The sources that are addresses, and how many elements in a row are touched from each on.
+    pub fn pointers(&self) -> SmallVec<[(Id, i128); 1]> {
         match (self.op, &self.arg) {
-            (Op::Load | Op::Store, _) => self.src.first().copied().into_iter().collect(),
+            (Op::Load | Op::Store, _) => self.src.first().map(|&id| (id, 1)).into_iter().collect(),
             (Op::Custom, Arg::Custom { custom, .. }) => {
                 let contract = custom.contract();
                 let pairs = self.src.iter().zip(&contract.args);
-                pairs.filter(|(_, arg)| arg.is_pointer()).map(|(id, _)| *id).collect()
+                let pointer = |(&id, arg): (&Id, &CustomArg)| match *arg {
+                    CustomArg::Pointer { elements, .. } => Some((id, elements.into())),
+                    CustomArg::Value(_) => None,
+                };
+                pairs.filter_map(pointer).collect()
             }
             _ => SmallVec::new(),
         }
@@ -490,6 +513,11 @@ impl Graph {
     /// which it copies.
     pub fn canonical(&self, root: Id) -> (Graph, Id) {
         self.copy(root, |n| n)
+    }
+
+    /// The nodes of [`Graph::canonical`], `root` last; an id is a position.
+    pub(crate) fn body(&self, root: Id) -> Box<[Node]> {
+        self.canonical(root).0.nodes.into_iter().collect()
     }
 
     /// [`Graph::canonical`], but each node keeps the origin that it has here.

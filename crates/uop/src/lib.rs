@@ -1,9 +1,10 @@
 //! The UOp graph: ops, dtypes, builder, verifier and text form.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // One constructor is `unsafe`: that of a template.
 
 pub mod bounds;
 pub mod build;
 pub mod custom;
+pub mod declare;
 pub mod dtype;
 pub mod graph;
 pub mod op;
@@ -19,6 +20,7 @@ pub use build::{
     BuildError, BuildErrorKind, BuildErrors, Indices, Kernel, KernelGraph, Operand, Val,
 };
 pub use custom::{AtomicOp, Contract, Custom, CustomArg, Effect, atomic};
+pub use declare::{Declaration, DeclarationError};
 pub use dtype::{Const, DType};
 pub use graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special, Variable};
 pub use op::{Arity, Op, Property, ResultType};

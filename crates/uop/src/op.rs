@@ -133,6 +133,9 @@ ops! { // variant, text, sources, result, properties
     Const "const" Fixed(0), Stated, [];
     /// An integer that a launch states; `arg` is its name and its inclusive bounds.
     Variable "variable" Fixed(0), Sized, [];
+    /// An argument of a declared operation, in its body: `arg` is its number and whether it is an
+    /// address.
+    Argument "argument" Fixed(0), Stated, [];
     /// Loop variable counting `0..src[0]`; `arg` is the axis number and its `AxisType`.
     Range "range" Fixed(1), Sized, [];
     /// The index of this work-item within a launch of extent `src[0]`; `arg` is the hardware

@@ -2,15 +2,20 @@
 //!
 //! The text is canonical: it depends on nothing but what the root reaches. Nodes that the root does
 //! not reach are gone, lines are numbered by a walk from it, and an index constant has no line: it is
-//! spelled out wherever it is an operand. Parsing the text gives the same graph, and printing that
-//! gives the same bytes.
+//! spelled out wherever it is an operand. What is declared and used is defined first. Parsing the
+//! text gives the same graph, and printing that gives the same bytes.
 //!
 //! A node that the text form has no words for (a wrong number of sources, a wrong arg, a dtype that
 //! is not the table's) is printed as `malformed`, its op, dtype, sources and arg. That is for
 //! reading only: the parser refuses it.
 
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
+use indexmap::IndexMap;
+
+use crate::custom::{Contract, Custom, CustomArg};
+use crate::declare::Declaration;
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Graph, Id, Node, Special};
 use crate::op::{Op, ResultType};
@@ -23,23 +28,78 @@ pub const VERSION: u32 = 1;
 /// too.
 pub fn print(graph: &Graph, root: Id) -> String {
     let (graph, root) = graph.canonical(root);
-    let spellings = spell(&graph, root);
     let mut text = format!("uopc {VERSION}\n");
+    let mut lines = 0;
+    let declarations = declarations(&graph, root);
+    for declaration in declarations.values() {
+        write_definition(&mut text, declaration, &mut lines);
+    }
+    write_lines(&mut text, &graph, root, &declarations, &mut lines);
+    text
+}
+
+/// The declarations that `root` depends on and the text form has words for, by name, in the order
+/// of their first uses.
+fn declarations(graph: &Graph, root: Id) -> IndexMap<&str, &Arc<Declaration>> {
+    let mut found = IndexMap::new();
+    for n in graph.reachable(root) {
+        if let Arg::Custom { custom, .. } = &graph[n].arg
+            && let Some(declaration) = custom.declaration()
+            && custom.check().is_ok()
+        {
+            found.entry(declaration.name()).or_insert(declaration);
+        }
+    }
+    found
+}
+
+/// Writes the lines of the body, then `@name = define …`.
+fn write_definition(text: &mut String, declaration: &Declaration, lines: &mut usize) {
+    let body = declaration.uops().map_or(String::new(), |(graph, root)| {
+        write_lines(text, &graph, root, &IndexMap::new(), lines);
+        format!(" body %{}", *lines - 1)
+    });
+    let Contract { args, result, effect } = declaration.contract();
+    let args = args.iter().map(|arg| match arg {
+        CustomArg::Value(dtype) => dtype.to_string(),
+        CustomArg::Pointer { dtype, elements: 1 } => format!("pointer {dtype}"),
+        CustomArg::Pointer { dtype, elements } => format!("pointer {dtype} x {elements}"),
+    });
+    let (name, args) = (declaration.name(), args.collect::<Vec<String>>().join(", "));
+    *text += &format!("@{name} = define [{args}] {result} {effect}{body}");
+    for (target, template) in &declaration.templates {
+        *text += &format!(" {target} {}", quoted(template));
+    }
+    text.push('\n');
+}
+
+/// Writes the lines of the nodes of `graph`, which is canonical; `lines` were there before.
+fn write_lines(
+    text: &mut String,
+    graph: &Graph,
+    root: Id,
+    declarations: &IndexMap<&str, &Arc<Declaration>>,
+    lines: &mut usize,
+) {
+    let spellings = &spell(graph, root, lines);
     for n in graph.reachable(root) {
         let spelling = &spellings[n.index()];
         if spelling.starts_with('%') {
-            let line = Line { graph: &graph, root, n, spellings: &spellings };
+            let line = Line { graph, root, n, spellings, declarations };
             writeln!(text, "{spelling} = {line}").expect("a string takes any text");
         }
     }
-    text
 }
 
 /// `message`, which names nodes of `graph` by id, with the names that they have in the canonical
 /// text of `root`. What is not in that text keeps its id.
 pub fn localize(graph: &Graph, root: Id, message: &str) -> String {
     let (canonical, sink) = graph.canonical(root);
-    let spellings = spell(&canonical, sink);
+    let mut lines = 0;
+    for declaration in declarations(&canonical, sink).values() {
+        write_definition(&mut String::new(), declaration, &mut lines);
+    }
+    let spellings = spell(&canonical, sink, &mut lines);
     let mut names = vec![None; graph.len()];
     for (n, spelling) in canonical.reachable(sink).into_iter().zip(spellings) {
         names[canonical.origin(n).index()] = Some(spelling);
@@ -66,14 +126,13 @@ pub fn rename(message: &str, name: impl Fn(usize) -> Option<String>) -> String {
 }
 
 /// How each node of `graph`, which is canonical, is written as an operand, by id: as the `%number`
-/// of its line, or as an integer without one.
-fn spell(graph: &Graph, root: Id) -> Vec<String> {
-    let mut lines = 0;
+/// of its line, or as an integer without one. There are `lines` before.
+fn spell(graph: &Graph, root: Id, lines: &mut usize) -> Vec<String> {
     let spelling = |n: Id| match literal(&graph[n]) {
         Some(value) if n != root => value.to_string(),
         _ => {
-            lines += 1;
-            format!("%{}", lines - 1)
+            *lines += 1;
+            format!("%{}", *lines - 1)
         }
     };
     graph.reachable(root).into_iter().map(spelling).collect()
@@ -90,7 +149,8 @@ fn literal(node: &Node) -> Option<i128> {
 }
 
 /// Whether the text form has words for `n`, so that they mean this very node.
-fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
+fn is_regular(line: &Line<'_>) -> bool {
+    let &Line { graph, root, n, declarations, .. } = line;
     let node = &graph[n];
     if form(node).is_err() {
         return false;
@@ -102,12 +162,15 @@ fn is_regular(graph: &Graph, root: Id, n: Id) -> bool {
     let dtype = node.op.result().dtype(stated, |k| graph[node.src[k]].dtype);
     let sized = node.op.result() != ResultType::Sized || dtype.is_index();
     let arg = match &node.arg {
-        Arg::None | Arg::Buffer(_) | Arg::Range(_) => true,
+        Arg::None | Arg::Buffer(_) | Arg::Range(_) | Arg::Argument { .. } => true,
         Arg::Param(param) => is_quotable(&param.name),
         Arg::Variable(variable) => is_quotable(&variable.name),
         Arg::Const(value) => value.fits(node.dtype),
         Arg::Special(special) => Special::ALL.contains(special),
         Arg::Access(access) => node.op != Op::Load || !access.assume_disjoint,
+        Arg::Custom { custom: Custom::Declared(declaration), .. } => {
+            declarations.get(declaration.name()) == Some(&declaration)
+        }
         Arg::Custom { custom, .. } => custom.check().is_ok(),
         // The text form has one sink, its last line.
         Arg::Sink(name) => n == root && is_quotable(name),
@@ -126,6 +189,8 @@ struct Line<'a> {
     n: Id,
     /// Of every node before `n`.
     spellings: &'a [String],
+    /// Those that are defined above.
+    declarations: &'a IndexMap<&'a str, &'a Arc<Declaration>>,
 }
 
 impl Line<'_> {
@@ -156,7 +221,7 @@ impl fmt::Display for Line<'_> {
         let node = &self.graph[self.n];
         let Node { op, dtype, .. } = *node;
         let src = self.operands(&node.src);
-        if !is_regular(self.graph, self.root, self.n) {
+        if !is_regular(self) {
             write!(f, "malformed {op}.{dtype}")?;
             if !src.is_empty() {
                 write!(f, " {src}")?;
@@ -190,8 +255,14 @@ impl fmt::Display for Line<'_> {
             Arg::Special(special) => write!(f, " {src} {special}"),
             Arg::Sink(name) => write!(f, " {src} {}", quoted(name)),
             Arg::Access(access) => self.access(f, if op == Op::Load { 1 } else { 2 }, *access),
+            Arg::Argument { number, pointer } => {
+                write!(f, " {number}{}", if *pointer { " pointer" } else { "" })
+            }
             Arg::Custom { custom, number, access } => {
-                write!(f, " {custom}.{}", custom.dtype())?;
+                write!(f, " {custom}")?;
+                if custom.declaration().is_none() {
+                    write!(f, ".{}", custom.dtype())?;
+                }
                 self.access(f, custom.contract().args.len(), *access)?;
                 if *number == 0 { Ok(()) } else { write!(f, " number {number}") }
             }

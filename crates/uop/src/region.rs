@@ -252,12 +252,12 @@ impl Order {
 /// same atomic on the same dtype.
 pub fn conflict(graph: &Graph, a: Id, b: Id) -> bool {
     let atomic = |n: Id| match &graph[n].arg {
-        Arg::Custom { custom, .. } => {
-            let Effect::Atomic(op) = custom.contract().effect;
-            Some((op, custom.dtype()))
-        }
+        Arg::Custom { custom, .. } => match custom.effect() {
+            Effect::Atomic(op) => Some((op, custom.dtype())),
+            Effect::Pure | Effect::Reads | Effect::Writes => None,
+        },
         _ => None,
     };
-    let reads = graph[a].op == Op::Load && graph[b].op == Op::Load;
+    let reads = !graph[a].is_effect() && !graph[b].is_effect();
     !(reads || atomic(a).is_some() && atomic(a) == atomic(b))
 }

@@ -1,5 +1,6 @@
 //! The text form, both ways: printing and parsing are inverse, errors say where and what, and no
 //! input panics.
+#![allow(unsafe_code)] // Templates are trusted text.
 
 use std::fmt::Write;
 use std::time::Instant;
@@ -8,8 +9,8 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use uop::parse::snippet;
 use uop::{
-    Access, Arg, Arity, Axis, AxisType, Const, DType, Graph, Id, Node, Op, Param, ResultType,
-    Special, Variable, atomic, parse, print,
+    Access, Arg, Arity, AtomicOp, Axis, AxisType, Const, Custom, DType, Declaration, Effect, Graph,
+    Id, Node, Op, Param, ResultType, Special, Variable, atomic, parse, print,
 };
 
 const EVERYTHING: &str = r#"uopc 1
@@ -607,6 +608,37 @@ fn recipe() -> impl Strategy<Value = Recipe> {
         })
 }
 
+/// One of a few operations.
+fn custom(number: u32) -> Custom {
+    let new = |name: &str, effect| Declaration::new(name).effect(effect);
+    let declaration = match number % 8 {
+        0..3 => return atomic::add([DType::I32, DType::U64, DType::F64][number as usize % 3]),
+        // SAFETY: nothing is compiled.
+        3 => unsafe {
+            let add = new("add", Effect::Atomic(AtomicOp::Add)).pointer(DType::F32);
+            let add = add.value(DType::F32).body(|_, args| args[0].atomic_add(args[1]));
+            add.template("c", r#"a("\", {{ {0} }}, {1})"#).template("hip", "{1}; {0}")
+        },
+        // The same nodes as those of other bodies, in another order.
+        4 => new("twice", Effect::Pure).value(DType::F32).result(DType::F32).body(|k, args| {
+            let [x, two] = [args[0], k.constant(DType::F32, 2.0)];
+            two * x
+        }),
+        5 => new("swap", Effect::Writes)
+            .pointer(DType::F32)
+            .value(DType::F32)
+            .result(DType::F32)
+            .body(|_, args| {
+                let old = args[0].load();
+                old.after(args[0].after(old).store(args[1] * 2.0))
+            }),
+        6 => new("norm", Effect::Reads).pointer_to(DType::I64, 4).result(DType::I64),
+        _ => new("now", Effect::Pure).result(DType::I32),
+    };
+    assert_eq!(declaration.check(), Ok(()));
+    declaration.into()
+}
+
 impl Recipe {
     fn value(&self, dtype: DType) -> Const {
         match dtype {
@@ -642,11 +674,8 @@ impl Recipe {
                 hi: i64::from(self.number),
             })),
             Op::Load | Op::Store => Arg::Access(access),
-            Op::Custom => Arg::Custom {
-                custom: atomic::add([DType::I32, DType::U64, DType::F64][self.number as usize % 3]),
-                number: self.number,
-                access,
-            },
+            Op::Custom => Arg::Custom { custom: custom(self.number), number: self.number, access },
+            Op::Argument => Arg::Argument { number: self.number, pointer: self.flags.1 },
             Op::Sink => Arg::Sink(name.into()),
             _ => Arg::None,
         }
@@ -662,7 +691,10 @@ impl Recipe {
         let arg = self.arg(op, dtype, &name);
         let extra = self.src.len();
         let count = match (op.arity(), &arg) {
-            (_, Arg::Custom { custom, .. }) => custom.contract().args.len() + extra % 2,
+            (_, Arg::Custom { custom, .. }) => {
+                let gates = if custom.effect() == Effect::Pure { 1 } else { 2 };
+                custom.contract().args.len() + extra % gates
+            }
             (Arity::Fixed(k), _) => k,
             (Arity::AtLeast(k), _) => k + extra % 3,
             (Arity::Between(lo, hi), _) => lo + extra % (hi - lo + 1),
@@ -810,6 +842,15 @@ const SOUP: &[&str] = &[
     "\u{0}",
     "\u{feff}",
     "9999999999",
+    "@",
+    "@add",
+    "define",
+    "pointer",
+    "body",
+    "argument.f32",
+    "pure",
+    "x",
+    "\"{0}\"",
     "99999999999999999999999999999999999999999999",
 ];
 

@@ -702,8 +702,7 @@ fn lengths_are_constants_from_0() {
             b.sink(end)
         },
         expect![[r#"
-            %7: the length of axis 0 is %1, expected a constant; symbolic lengths are not supported yet
-            %7: the length of axis 1 is %4, expected a constant; symbolic lengths are not supported yet
+            %7: the length of axis 0 is %1, expected a constant or an expression of variables
             %7: the length of axis 2 is -2, expected 0 or more"#]],
     );
 }
@@ -764,11 +763,9 @@ fn the_grid_is_constant() {
     for kind in [Global, Local] {
         let expect = match kind {
             Global => expect![
-                "%6: the bound of axis 0 (global) is %5, expected a constant; symbolic ones are not supported yet"
+                "%6: the bound of axis 0 (global) is %5, expected a constant or an expression of variables"
             ],
-            _ => expect![
-                "%6: the bound of axis 0 (local) is %5, expected a constant; symbolic ones are not supported yet"
-            ],
+            _ => expect!["%6: the bound of axis 0 (local) is %5, expected a constant"],
         };
         check(
             Built,
@@ -796,9 +793,7 @@ fn the_grid_is_constant() {
             let store = b.node(Op::Store, Void, &[p, value], Arg::Access(access));
             b.sink(store)
         },
-        expect![
-            "%5: the extent of special is %4, expected a constant; symbolic ones are not supported yet"
-        ],
+        expect!["%5: the extent of special is %4, expected a constant"],
     );
 }
 

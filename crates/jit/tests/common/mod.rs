@@ -24,6 +24,7 @@ impl Builder {
                 variables: Vec::new(),
                 registers: Vec::new(),
                 launch: Launch::Range { extent: lower::Size::from(1) },
+                customs: Vec::new(),
                 values: SlotMap::with_key(),
                 body: Vec::new(),
             },

@@ -10,7 +10,7 @@ use crate::prove::index_of;
 /// Proves each access in bounds, or adds the missing part of the proof to its gate (S8).
 ///
 /// Takes `Phase::Built`, leaves `Phase::Proved`; afterwards every access is marked `inbounds`:
-/// whenever its gate is true, every index is within its axis.
+/// whenever its gate is true, every index is within its axis, and so are all elements of a footprint.
 ///
 /// # Errors
 ///
@@ -38,7 +38,14 @@ pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lower
                 add_gate(graph, &mut node, test);
             }
             if missing.above {
-                let test = graph.op(Op::CmpLt, &[index, length]);
+                let last = match missing.more {
+                    0 => index,
+                    more => {
+                        let more = graph.index(more);
+                        graph.op(Op::Add, &[index, more])
+                    }
+                };
+                let test = graph.op(Op::CmpLt, &[last, length]);
                 add_gate(graph, &mut node, test);
             }
         }

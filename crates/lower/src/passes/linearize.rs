@@ -1,13 +1,16 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use slotmap::SlotMap;
-use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Graph, Id, Op, Order, Special};
+use uop::{
+    Arg, AxisType, Bounds, Const, Custom, DType, Declaration, Graph, Id, Op, Order, Special,
+};
 
 use crate::caps::Caps;
 use crate::error::{LowerError, LowerErrorKind};
 use crate::program::{
-    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, ProgramVariable, REGISTER_BYTES,
-    Register, Size, Stmt, Storage, Value,
+    Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramParam, ProgramVariable,
+    REGISTER_BYTES, Register, Size, Stmt, Storage, Value,
 };
 
 /// Turns a graph in `Phase::Lowered` into structured loops.
@@ -44,6 +47,7 @@ pub fn linearize(
         variables: variables.iter().map(|&n| ProgramVariable::of(graph, n, caps)).collect(),
         registers: Vec::new(),
         launch,
+        customs: Vec::new(),
         values: SlotMap::with_key(),
         body: Vec::new(),
     };
@@ -125,6 +129,7 @@ impl Linearizer<'_> {
             Op::Param | Op::Buffer | Op::Index | Op::Group | Op::Sink | Op::After => {}
             // Defined where it is first used, if it is.
             Op::Const => {}
+            Op::Argument => unreachable!("the verifier rejects an argument outside a body"),
             Op::Reshape => unreachable!("flatten-addresses leaves no reshape"),
             Op::Variable => {
                 let same = |&v: &Id| graph[v].arg == node.arg;
@@ -156,18 +161,30 @@ impl Linearizer<'_> {
                 self.effect(n, store);
             }
             Op::Custom => {
-                let Arg::Custom { custom: Custom::Atomic { op, .. }, .. } = node.arg else {
+                let Arg::Custom { custom, .. } = &node.arg else {
                     unreachable!("the verifier rejects a custom without an operation")
                 };
-                let address = self.address(node.src[0]);
-                let values = node.src[1..][..op.values()].iter().map(|&s| self.value(s)).collect();
-                if node.is_fetch() {
-                    let gate = self.gate(n, None);
-                    let old = self.program.values.insert(node.dtype);
-                    self.values.insert(n, old);
-                    self.push(n, Stmt::Atomic { op, address, values, old: Some(old), gate });
-                } else {
-                    self.effect(n, Stmt::Atomic { op, address, values, old: None, gate: None });
+                match custom {
+                    &Custom::Atomic { op, .. } => {
+                        let address = self.address(node.src[0]);
+                        let values = &node.src[1..][..op.values()];
+                        let values = values.iter().map(|&s| self.value(s)).collect();
+                        if node.is_fetch() {
+                            let gate = self.gate(n, None);
+                            let old = self.program.values.insert(node.dtype);
+                            self.values.insert(n, old);
+                            self.push(
+                                n,
+                                Stmt::Atomic { op, address, values, old: Some(old), gate },
+                            );
+                        } else {
+                            self.effect(
+                                n,
+                                Stmt::Atomic { op, address, values, old: None, gate: None },
+                            );
+                        }
+                    }
+                    Custom::Declared(declaration) => self.call(n, declaration),
                 }
             }
             Op::End => self.close(n)?,
@@ -256,6 +273,44 @@ impl Linearizer<'_> {
             None => self.literal(dtype, Const::zero(dtype)),
         };
         Some((self.value(gate), alt))
+    }
+
+    /// Appends the call of `declaration` that the CUSTOM `n` is.
+    fn call(&mut self, n: Id, declaration: &Arc<Declaration>) {
+        let node = &self.graph[n];
+        let customs = &mut self.program.customs;
+        let known = customs.iter().position(|custom| custom == declaration);
+        let custom = known.unwrap_or_else(|| {
+            customs.push(Arc::clone(declaration));
+            customs.len() - 1
+        });
+        let args = declaration.contract().args.iter().zip(&node.src).map(|(arg, &s)| {
+            if arg.is_pointer() {
+                CallArg::Address(self.address(s))
+            } else {
+                CallArg::Value(self.value(s))
+            }
+        });
+        let args = args.collect();
+        if node.dtype == DType::Void {
+            return self.effect(n, Stmt::Call { result: None, custom, args });
+        }
+        let result = self.program.values.insert(node.dtype);
+        let call = Stmt::Call { result: Some(result), custom, args };
+        let Some(gate) = node.gate() else {
+            self.values.insert(n, result);
+            return self.push(n, call);
+        };
+        // The result leaves the `if` by way of a register.
+        let storage = Storage::Register(self.program.registers.len());
+        self.program.registers.push(Register { dtype: node.dtype, len: 1 });
+        let zero = self.literal(node.dtype, Const::zero(node.dtype));
+        let address = Address { storage, offset: self.literal(DType::I64, Const::Int(0)) };
+        self.push(n, Stmt::Store { address, value: zero });
+        let body = vec![call, Stmt::Store { address, value: result }];
+        let cond = self.value(gate);
+        self.push(n, Stmt::If { cond, body });
+        self.define(n, Expr::Load { address, gate: None });
     }
 
     /// Appends `stmt` to the block of `n`, under its gate.

@@ -104,10 +104,13 @@ fn shared_load(
     load: Id,
     missing: &[Id],
 ) -> Result<(), LowerError> {
-    let (Op::Load, Some(&range)) = (graph[load].op, missing.first()) else { return Ok(()) };
-    let storage = graph.storage(graph[load].src[0]);
+    let reads = graph[load].is_access() && !graph[load].is_effect();
+    let Some(&range) = missing.first().filter(|_| reads) else { return Ok(()) };
+    let storages = |n: Id| graph[n].addresses().into_iter().filter_map(|a| graph.storage(a));
+    let read: Vec<Id> = storages(load).collect();
+    let storage = read.first().copied();
     let writes = |n: &Id| {
-        let same = graph[*n].addresses().into_iter().any(|a| graph.storage(a) == storage);
+        let same = storages(*n).any(|storage| read.contains(&storage));
         let as_often = missing.iter().any(|r| !order.regions().open(*n).contains(r));
         let ordered = order.reaches(*n, load) || order.reaches(load, *n);
         graph[*n].is_effect() && same && as_often && ordered

@@ -9,8 +9,8 @@ use slotmap::SecondaryMap;
 use uop::{DType, Op};
 
 use super::{
-    Address, Expr, Launch, LaunchIndex, Program, ProgramParam, ProgramVariable, Stmt, Storage,
-    Value,
+    Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramParam, ProgramVariable, Stmt,
+    Storage, Value,
 };
 
 /// What a walk over a body meets.
@@ -61,7 +61,7 @@ impl<'p> Iterator for Walk<'p> {
 fn body_of(stmt: &Stmt) -> Option<&[Stmt]> {
     match stmt {
         Stmt::For { body, .. } | Stmt::If { body, .. } => Some(body),
-        Stmt::Let { .. } | Stmt::Store { .. } | Stmt::Atomic { .. } => None,
+        Stmt::Let { .. } | Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Call { .. } => None,
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn defined_by(stmt: &Stmt) -> Option<Value> {
     match *stmt {
         Stmt::Let { value, .. } => Some(value),
         Stmt::For { var, .. } => Some(var),
-        Stmt::Atomic { old, .. } => old,
+        Stmt::Atomic { old: result, .. } | Stmt::Call { result, .. } => result,
         Stmt::If { .. } | Stmt::Store { .. } => None,
     }
 }
@@ -136,7 +136,7 @@ impl fmt::Display for Program {
 
 /// Whether `body` is one effect.
 fn is_effect(body: &[Stmt]) -> bool {
-    matches!(body, [Stmt::Store { .. } | Stmt::Atomic { .. }])
+    matches!(body, [Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Call { .. }])
 }
 
 struct Text<'p> {
@@ -166,6 +166,16 @@ impl Text<'_> {
                 });
                 let (address, gate) = (self.address(*address), gate.unwrap_or_default());
                 format!("{old}atomic {} {address}, {}{gate}", op.name(), values.join(", "))
+            }
+            Stmt::Call { result, custom, args } => {
+                let result = result.map_or(String::new(), |v| format!("{} = ", self.typed(v)));
+                let name = self.program.customs.get(*custom).map_or("?", |custom| custom.name());
+                let args = args.iter().map(|arg| match *arg {
+                    CallArg::Value(value) => self.value(value),
+                    CallArg::Address(address) => format!("&{}", self.address(address)),
+                });
+                let args = args.collect::<Vec<String>>().join(", ");
+                format!("{result}call {name} {args}")
             }
         }
     }

@@ -9,8 +9,9 @@
 //! - No value is `index` or `void`: a pass has chosen i32 or i64.
 //! - An [`Address`] counts elements, not bytes. It is within its buffer whenever the statement is
 //!   reached and the gate, if any, is true; a backend neither checks nor assumes more.
-//! - Statements run in order. Loads, stores and atomics are never merged, dropped or moved across
-//!   one another by a backend, except loads of a parameter that the program never writes.
+//! - Statements run in order. Loads, stores, atomics and calls (but of what is pure) are never
+//!   merged, dropped or moved across one another by a backend, except loads of a parameter that the
+//!   program never writes.
 //! - Floats are neither reassociated nor contracted; integer arithmetic wraps, and where
 //!   [`Expr::Alu::exact`] is set it is proved not to.
 
@@ -19,10 +20,11 @@ mod size;
 mod validate;
 
 use std::fmt;
+use std::sync::Arc;
 
 use slotmap::{SlotMap, new_key_type};
 use smallvec::SmallVec;
-use uop::{Arg, AtomicOp, Const, DType, Graph, Id, Op};
+use uop::{Arg, AtomicOp, Const, DType, Declaration, Graph, Id, Op};
 
 use crate::caps::Caps;
 
@@ -47,6 +49,8 @@ pub struct Program {
     pub registers: Vec<Register>,
     /// How its instances are spread over the target.
     pub launch: Launch,
+    /// The declared operations that it calls.
+    pub customs: Vec<Arc<Declaration>>,
     /// The type of each value.
     pub values: SlotMap<Value, DType>,
     /// What one work-item (grid) or one slice of the range (no grid) does.
@@ -183,6 +187,24 @@ pub enum Stmt {
         /// Gate, and what the old value is if it is false; only with `old`.
         gate: Option<(Value, Value)>,
     },
+    /// A declared operation: what its contract says.
+    Call {
+        /// The value that it defines, if it has a result.
+        result: Option<Value>,
+        /// Which of [`Program::customs`].
+        custom: usize,
+        /// Its arguments.
+        args: Vec<CallArg>,
+    },
+}
+
+/// An argument of a [`Stmt::Call`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallArg {
+    /// A value.
+    Value(Value),
+    /// An address; so many elements from there on are within its buffer as the declaration says.
+    Address(Address),
 }
 
 /// The right side of a [`Stmt::Let`].

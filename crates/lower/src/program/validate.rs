@@ -2,10 +2,10 @@ use std::fmt;
 
 use slotmap::SecondaryMap;
 use thiserror::Error;
-use uop::{DType, Op};
+use uop::{CustomArg, DType, Op};
 
 use super::display::{Step, Walk, defined_by, may_wrap, numbers};
-use super::{Address, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
+use super::{Address, CallArg, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
 
 /// Everything that is wrong with a [`Program`], in the order of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,6 +223,38 @@ impl Validator<'_> {
                     }
                 }
             }
+            Stmt::Call { result, custom, args } => {
+                let dtype = result.and_then(|v| self.program.values.get(v).copied());
+                self.call(dtype.unwrap_or(DType::Void), *custom, args);
+            }
+        }
+    }
+
+    fn call(&mut self, result: DType, custom: usize, args: &[CallArg]) {
+        let Some(custom) = self.program.customs.get(custom) else {
+            return self.error(format!("there is no custom {custom}"));
+        };
+        let contract = custom.contract();
+        self.is("the result", result, contract.result);
+        if args.len() != contract.args.len() {
+            self.error(format!("{} arguments, expected {}", args.len(), contract.args.len()));
+        }
+        for (&arg, &expected) in args.iter().zip(&contract.args) {
+            match (arg, expected) {
+                (CallArg::Value(value), CustomArg::Value(dtype)) => {
+                    self.expect("an argument", value, dtype);
+                }
+                (CallArg::Address(address), CustomArg::Pointer { dtype, .. }) => {
+                    if contract.effect.changes() {
+                        self.mutable(address);
+                    }
+                    self.address(address);
+                    if let Some(element) = self.element(address.storage) {
+                        self.is("what is pointed to", element, dtype);
+                    }
+                }
+                _ => self.error("an argument of another kind"),
+            }
         }
     }
 
@@ -282,8 +314,12 @@ impl Validator<'_> {
         for &value in values {
             self.expect("what is written", value, element);
         }
+        self.mutable(address);
+    }
+
+    fn mutable(&mut self, address: Address) {
         if let Storage::Param(slot) = address.storage
-            && !self.program.params[slot].mutable
+            && self.program.params.get(slot).is_some_and(|param| !param.mutable)
         {
             self.error(format!("writes {}, which is not mutable", self.program.params[slot].name));
         }

@@ -19,6 +19,8 @@ pub struct Missing {
     pub address: usize,
     /// The axis of its view.
     pub axis: usize,
+    /// How many elements behind the one at the index are touched too.
+    pub more: i128,
     /// The index may be negative.
     pub below: bool,
     /// The index may reach the length.
@@ -43,12 +45,14 @@ pub fn missing(
         return Ok(Vec::new());
     };
     let mut missing = Vec::new();
-    for (address, &n) in graph[access].addresses().iter().enumerate() {
+    for (address, &(n, elements)) in graph[access].pointers().iter().enumerate() {
         let index = index_of(graph, n);
         let Some(view) = graph.shape(index) else {
             continue;
         };
         for (axis, (&length, &i)) in view.iter().zip(&graph[index].src[1..]).enumerate() {
+            // How many more of this axis are touched.
+            let more = if axis + 1 == view.len() { elements - 1 } else { 0 };
             let within = bounds.given(graph, &facts, i);
             let least = bounds.get(graph, length).lo;
             if within.is_empty() {
@@ -59,14 +63,14 @@ pub fn missing(
                 form.is_some_and(|form| is_never_negative(graph, bounds, forms, form))
             };
             let below = within.lo < 0 && !proved(form(i).cloned(), bounds);
-            let above = within.hi >= least && {
+            let above = within.hi.saturating_add(more) >= least && {
                 let gap = form(length).zip(form(i)).and_then(|(length, i)| length.plus(i, -1));
-                let last = gap.and_then(|gap| gap.plus(&Affine::constant(1), -1));
+                let last = gap.and_then(|gap| gap.plus(&Affine::constant(1 + more), -1));
                 !proved(last, bounds)
             };
             if below || above {
-                refute(graph, bounds, order, access, (axis, length, i))?;
-                missing.push(Missing { address, axis, below, above });
+                refute(graph, bounds, order, access, (n, axis, length, i, more))?;
+                missing.push(Missing { address, axis, more, below, above });
             }
         }
     }
@@ -98,13 +102,14 @@ fn is_never_negative(
     terms.fold(Interval::exactly(form.constant), Interval::plus).lo >= 0
 }
 
-/// Looks for a corner at which the gate of `access` is true and the index `i` outside.
+/// Looks for a corner at which the gate of `access` is true and the index `i` of `address`, or one
+/// of the `more` behind it, outside.
 fn refute(
     graph: &Graph,
     bounds: &mut Bounds,
     order: &Order,
     access: Id,
-    (axis, length, i): (usize, Id, Id),
+    (address, axis, length, i, more): (Id, usize, Id, Id, i128),
 ) -> Result<(), LowerError> {
     let ranges = order.regions().open(access);
     for point in corners(graph, bounds, ranges).unwrap_or_default() {
@@ -112,12 +117,13 @@ fn refute(
         let (Some(index), Some(length)) = (at(i), at(length)) else {
             continue;
         };
+        let index = if index < 0 { index } else { index.saturating_add(more) };
         if (0..length).contains(&index)
             || !open_at(graph, bounds, ranges, &point, graph[access].gate())
         {
             continue;
         }
-        let storage = graph.storage(graph[access].src[0]).unwrap_or(access);
+        let storage = graph.storage(address).unwrap_or(access);
         return Err(LowerError {
             node: graph.origin(access),
             kind: LowerErrorKind::OutOfBounds {

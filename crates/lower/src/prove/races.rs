@@ -26,7 +26,7 @@ pub fn check(graph: &Graph, root: Id) -> Result<(), LowerError> {
     let mut bounds = Bounds::new();
     let mut accesses: Vec<Access> = Vec::new();
     for node in graph.reachable(root) {
-        for address in graph[node].addresses() {
+        for (address, elements) in graph[node].pointers() {
             let (Some(storage), Some(facts)) =
                 (graph.storage(address), bounds.facts(graph, graph[node].gate()))
             else {
@@ -35,7 +35,7 @@ pub fn check(graph: &Graph, root: Id) -> Result<(), LowerError> {
             };
             let open = order.regions().open(node).iter();
             let at = open.map(|&r| (r, bounds.given(graph, &facts, r))).collect();
-            accesses.push(Access { node, address, storage, at });
+            accesses.push(Access { node, address, elements, storage, at });
         }
     }
     let written: BTreeSet<Id> =
@@ -58,6 +58,8 @@ pub fn check(graph: &Graph, root: Id) -> Result<(), LowerError> {
 struct Access {
     node: Id,
     address: Id,
+    /// How many elements in a row it touches.
+    elements: i128,
     storage: Id,
     /// Where its ranges lie when its gate is true.
     at: Vec<(Id, Interval)>,
@@ -107,9 +109,11 @@ impl<'g> Prover<'g> {
         }
         let all_agree = left.iter().chain(right).filter(parallel).all(|r| forced.contains(r));
         if all_agree {
-            let edge = a.node == b.node
-                || self.order.reaches(a.node, b.node)
-                || self.order.reaches(b.node, a.node);
+            let edge = if a.node == b.node {
+                a.address == b.address
+            } else {
+                self.order.reaches(a.node, b.node) || self.order.reaches(b.node, a.node)
+            };
             // Without an edge they must not meet at one point either.
             let mut same_point: Equal = left.iter().filter(shared).copied().collect();
             if edge || self.solve(&equations, (a, b), &mut same_point) {
@@ -152,8 +156,16 @@ impl<'g> Prover<'g> {
     ) -> bool {
         loop {
             let known = equal.len();
-            for (left, right) in equations {
-                let Some(equation) = self.equation(left, right, pair, equal) else { continue };
+            for (axis, (left, right)) in equations.iter().enumerate() {
+                let Some(mut equation) = self.equation(left, right, pair, equal) else { continue };
+                // Elements in a row are those of the last axis.
+                let (a, b) = pair;
+                for (sign, access) in [(1, a), (-1, b)] {
+                    if axis + 1 == equations.len() && access.elements > 1 {
+                        let within = Interval::new(0, access.elements - 1);
+                        equation.add(None, sign, within);
+                    }
+                }
                 if equation.has_no_solution() {
                     return true;
                 }
@@ -203,8 +215,9 @@ impl<'g> Prover<'g> {
     fn agrees(&self, atom: Id, equal: &Equal) -> bool {
         let fixed = |n: Id| {
             let storage = self.graph.storage(self.graph[n].src.first().copied().unwrap_or(n));
-            let is_data = self.graph[n].op == Op::Load || self.graph[n].is_fetch();
-            !is_data || storage.is_some_and(|s| !self.written.contains(&s))
+            !self.graph[n].is_access()
+                || self.graph[n].op == Op::Load
+                    && storage.is_some_and(|s| !self.written.contains(&s))
         };
         self.order.regions().open(atom).iter().all(|r| equal.contains(r))
             && self.graph.reachable(atom).into_iter().all(fixed)
@@ -236,9 +249,7 @@ impl<'g> Prover<'g> {
         let data = [a, b].into_iter().find_map(|access| {
             let index = index_of(self.graph, access.address);
             let indices = graph[index].src[1..].iter();
-            indices
-                .flat_map(|&i| graph.reachable(i))
-                .find(|&n| graph[n].op == Op::Load || graph[n].is_fetch())
+            indices.flat_map(|&i| graph.reachable(i)).find(|&n| graph[n].is_access())
         });
         LowerError {
             node: graph.origin(a.node),
@@ -277,11 +288,17 @@ impl<'g> Prover<'g> {
             let Some(element) = elements(&self.bounds, right, &w, graph[b.node].gate(), j) else {
                 continue;
             };
+            let meets = |other: &[i128]| match (other.split_last(), element.split_last()) {
+                (Some((i, rest)), Some((j, others))) => {
+                    rest == others && *i < j + b.elements && *j < i + a.elements
+                }
+                _ => other == element,
+            };
             for (v, other) in &found {
                 let same_instance = a.node == b.node && *v == w;
                 let (first, second) =
                     (Instance { node: a.node, point: v }, Instance { node: b.node, point: &w });
-                if *other == element
+                if meets(other)
                     && !same_instance
                     && self.order.relation(first, second) == Relation::Unordered
                 {

@@ -2,14 +2,14 @@
 //! lowered kernel with the oracle.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
-use interp::{Data, Options, OutOfBounds, alu, atomic};
-use lower::program::{Expr, Launch, LaunchIndex, Stmt, Storage, Value};
+use interp::{Argument, Data, Functions, Options, OutOfBounds, alu, atomic};
+use lower::program::{CallArg, Expr, Launch, LaunchIndex, Stmt, Storage, Value};
 use lower::{Caps, GridLimits, LowerError, Program, Size, lower_observed};
 use slotmap::SecondaryMap;
-use uop::{Const, DType, KernelGraph};
+use uop::{Const, CustomArg, DType, Declaration, KernelGraph};
 
 /// A target without a grid, as a CPU.
-pub const NO_GRID: Caps = Caps { grid: None, narrow_index: false };
+pub const NO_GRID: Caps = Caps { grid: None, narrow_index: false, templates: None, calls: true };
 
 /// A target with a grid, as AMD's.
 pub const GRID: Caps = Caps {
@@ -19,6 +19,8 @@ pub const GRID: Caps = Caps {
         total_items: (1 << 32) - 1,
     }),
     narrow_index: true,
+    templates: None,
+    calls: true,
 };
 
 /// Lowers `kernel`, verifying the graph after each pass and the program at the end.
@@ -35,6 +37,35 @@ pub fn lower(kernel: &KernelGraph, caps: &Caps) -> Result<Program, LowerError> {
     Ok(program)
 }
 
+/// What declared operations without a body do in these tests.
+pub fn functions() -> Functions {
+    let float = |value: Const| value.as_float().expect("a float") as f32;
+    Functions::default()
+        // Halves each of some elements.
+        .with("halve", move |args| {
+            let [Argument::Elements(elements)] = args else { panic!("a pointer") };
+            for element in elements {
+                *element = Const::from(float(*element) / 2.0);
+            }
+            None
+        })
+        // The sum of some elements and a value.
+        .with("total", move |args| {
+            let [Argument::Elements(elements), Argument::Value(value)] = args else {
+                panic!("a pointer and a value")
+            };
+            let sum = elements.iter().fold(float(*value), |sum, &x| sum + float(x));
+            Some(Const::from(sum))
+        })
+        // A value stored, and the old one returned.
+        .with("swap", move |args| {
+            let [Argument::Elements(elements), Argument::Value(value)] = args else {
+                panic!("a pointer and a value")
+            };
+            Some(std::mem::replace(&mut elements[0], *value))
+        })
+}
+
 /// What the oracle makes of `kernel`, its parallel points in an order chosen by `seed`.
 pub fn oracle(
     kernel: &KernelGraph,
@@ -44,7 +75,8 @@ pub fn oracle(
     out_of_bounds: OutOfBounds,
 ) -> Result<Vec<Data>, interp::Error> {
     let mut params = inputs.to_vec();
-    let options = Options { variables, seed, out_of_bounds, ..Options::default() };
+    let functions = functions();
+    let options = Options { variables, seed, out_of_bounds, functions, ..Options::default() };
     interp::run(&kernel.graph, kernel.sink, &mut params, &options)?;
     Ok(params)
 }
@@ -183,6 +215,14 @@ impl Machine<'_> {
                     let value = self.values[*value];
                     self.write(address.storage, self.int(address.offset), value);
                 }
+                Stmt::Call { result, custom, args } => {
+                    let declaration = &self.program.customs[*custom];
+                    let value = self.call(declaration, args);
+                    assert_eq!(result.is_some(), value.is_some(), "{}", declaration.name());
+                    if let (Some(result), Some(value)) = (result, value) {
+                        self.values.insert(*result, value);
+                    }
+                }
                 Stmt::Atomic { old, gate: Some((gate, alt)), .. }
                     if self.values[*gate] == Const::Bool(false) =>
                 {
@@ -231,6 +271,33 @@ impl Machine<'_> {
                 _ => self.read(address.storage, self.int(address.offset)),
             },
         }
+    }
+
+    fn call(&mut self, declaration: &Declaration, args: &[CallArg]) -> Option<Const> {
+        let functions = functions();
+        let function = functions.get(declaration.name()).expect("there is a function");
+        let contract = declaration.contract();
+        let value = |(arg, declared): (&CallArg, &CustomArg)| match (*arg, declared) {
+            (CallArg::Address(at), &CustomArg::Pointer { elements, .. }) => {
+                let elements = 0..i128::from(elements);
+                let read = |k| self.read(at.storage, self.int(at.offset) + k);
+                Argument::Elements(elements.map(read).collect())
+            }
+            (CallArg::Value(value), _) => Argument::Value(self.values[value]),
+            (CallArg::Address(_), CustomArg::Value(_)) => panic!("an address for a value"),
+        };
+        let mut values: Vec<Argument> = args.iter().zip(&contract.args).map(value).collect();
+        let result = function(&mut values);
+        for (arg, value) in args.iter().zip(values) {
+            if let (CallArg::Address(at), Argument::Elements(elements)) = (arg, value)
+                && contract.effect.changes()
+            {
+                for (k, element) in (0..).zip(elements) {
+                    self.write(at.storage, self.int(at.offset) + k, element);
+                }
+            }
+        }
+        result
     }
 
     fn read(&self, storage: Storage, offset: i128) -> Const {

@@ -20,6 +20,7 @@ impl Builder {
             variables: Vec::new(),
             registers: Vec::new(),
             launch,
+            customs: Vec::new(),
             values: SlotMap::with_key(),
             body: Vec::new(),
         };

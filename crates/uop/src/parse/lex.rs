@@ -25,6 +25,8 @@ pub(super) struct Token<'a> {
 pub(super) enum Kind<'a> {
     /// `%name`, without the sign.
     Name(&'a str),
+    /// `@name`, without the sign.
+    At(&'a str),
     /// A run of letters, digits and `_`, `.`, `+`, `-`.
     Word(&'a str),
     /// A text in double quotes, without them.
@@ -209,6 +211,16 @@ pub(super) fn lex(rest: &str) -> (Kind<'_>, usize) {
                 Kind::Wrong(format!(
                     "expected a name, `%` and a number or an identifier, found {found}"
                 ))
+            };
+            (kind, 1 + name.len())
+        }
+        '@' => {
+            let name = &rest[1..1 + word_length(&rest[1..])];
+            let kind = if is_identifier(name) {
+                Kind::At(name)
+            } else {
+                let found = shown(&rest[..=name.len()]);
+                Kind::Wrong(format!("expected an operation, `@` and an identifier, found {found}"))
             };
             (kind, 1 + name.len())
         }

@@ -9,11 +9,13 @@ mod lex;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use self::lex::{Cursor, Fault, Kind, Token, constant, integer, is_integer, named, shown};
-use crate::custom::Custom;
+use crate::custom::{Contract, Custom, CustomArg, Effect};
+use crate::declare::{Declaration, DeclarationError, TARGETS, fill};
 use crate::dtype::{Const, DType};
 use crate::graph::{
     Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Sources, Special, Variable,
@@ -187,6 +189,9 @@ struct Parser<'a> {
     graph: Graph,
     places: Places,
     names: HashMap<&'a str, Definition>,
+    /// What is declared, and on which line; `None` if that failed.
+    declarations: HashMap<&'a str, (usize, Option<Arc<Declaration>>)>,
+    source: &'a str,
     errors: Vec<ParseError>,
     /// The line at hand, from 1, and its text.
     line: usize,
@@ -198,6 +203,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn run(mut self, source: &'a str) -> Result<Parsed, ParseErrors> {
+        self.source = source;
         let mut lines = (1..)
             .zip(source.split('\n'))
             .map(|(line, text)| (line, text, Cursor::new(text)))
@@ -215,7 +221,7 @@ impl<'a> Parser<'a> {
         let mut known = true;
         if let Some((line, text, cursor)) = lines.peek_mut() {
             (self.line, self.text) = (*line, *text);
-            let is_node = matches!(cursor.token.kind, Kind::Name(_));
+            let is_node = matches!(cursor.token.kind, Kind::Name(_) | Kind::At(_));
             known = self.version(cursor).unwrap_or_else(|fault| {
                 self.report(fault);
                 true
@@ -230,7 +236,13 @@ impl<'a> Parser<'a> {
         // Nothing is known of the lines of another version.
         for (line, text, mut cursor) in lines.take_while(|_| known) {
             (self.line, self.text) = (line, text);
-            last = self.define(&mut cursor);
+            last = match cursor.token.kind {
+                Kind::At(name) => {
+                    self.declare(&mut cursor, name).unwrap_or_else(|fault| self.report(fault));
+                    None
+                }
+                _ => self.define(&mut cursor),
+            };
         }
         // A last line that failed was perhaps meant as the SINK.
         if self.sink.is_none() && (last.is_some() || self.errors.is_empty()) {
@@ -240,7 +252,11 @@ impl<'a> Parser<'a> {
             Some(sink) if self.errors.is_empty() => {
                 Ok(Parsed { graph: self.graph, sink, places: self.places })
             }
-            _ => Err(ParseErrors { errors: self.errors }),
+            _ => {
+                // A body may be at fault above the line that says so.
+                self.errors.sort_by_key(|error| error.place.line);
+                Err(ParseErrors { errors: self.errors })
+            }
         }
     }
 
@@ -318,22 +334,14 @@ impl<'a> Parser<'a> {
             Ok(op) => op,
             Err(()) => named("op", &head, Op::ALL)?,
         };
-        match (self.sink, op) {
-            (Some(first), Op::Sink) => {
-                let message =
-                    format!("expected one `sink`, found another; the first is on line {first}");
-                return word.fail(message);
-            }
-            (Some(first), _) if !self.trailing => {
-                self.trailing = true;
-                let message = format!(
-                    "expected nothing after the `sink` of line {first}, found `{op}`; \
-                     the `sink` line is the last"
-                );
-                return word.fail(message);
-            }
-            (None, Op::Sink) => self.sink = Some(self.line),
-            _ => {}
+        if let (Some(first), Op::Sink) = (self.sink, op) {
+            let message =
+                format!("expected one `sink`, found another; the first is on line {first}");
+            return word.fail(message);
+        }
+        self.nothing_trails(&word, op.name())?;
+        if op == Op::Sink {
+            self.sink = Some(self.line);
         }
         let is_stated = op.result() == ResultType::Stated && op != Op::Custom;
         let mut dtype = match suffix {
@@ -368,7 +376,7 @@ impl<'a> Parser<'a> {
                 self.operand(c, &mut src)?;
             }
             // These have none, and those of a CUSTOM stand behind the operation.
-            Op::Const | Op::Variable | Op::Custom => {}
+            Op::Const | Op::Variable | Op::Custom | Op::Argument => {}
             _ if c.is_end() => {}
             _ => self.operands(c, &mut src)?,
         }
@@ -406,9 +414,11 @@ impl<'a> Parser<'a> {
             }
             Op::Load | Op::Store => Arg::Access(self.access(c, &mut src, op)?),
             Op::Custom => {
-                let custom = custom(&c.any_word("an operation")?)?;
+                let Some(custom) = self.operation(c)? else { return Ok(None) };
                 let contract = custom.contract();
-                self.operands(c, &mut src)?;
+                if !contract.args.is_empty() {
+                    self.operands(c, &mut src)?;
+                }
                 let (wanted, found) = (contract.args.len(), src.len());
                 if found != wanted {
                     let message =
@@ -420,6 +430,7 @@ impl<'a> Parser<'a> {
                 let number = if c.eat("number") { c.number()? } else { 0 };
                 Arg::Custom { custom, number, access }
             }
+            Op::Argument => Arg::Argument { number: c.number()?, pointer: c.eat("pointer") },
             Op::Sink => Arg::Sink(c.quoted()?),
             _ => Arg::None,
         };
@@ -435,6 +446,94 @@ impl<'a> Parser<'a> {
         let dtype = op.result().dtype(dtype, |k| self.graph[src[k]].dtype);
         let node = Node { op, dtype, src, arg };
         Ok(Some(self.intern(node, token.raw, word.column, c.end - word.column)))
+    }
+
+    /// Fails once if there was a SINK before `found`.
+    fn nothing_trails(&mut self, token: &Token<'a>, found: &str) -> Result<(), Fault> {
+        match self.sink {
+            Some(first) if !std::mem::replace(&mut self.trailing, true) => token.fail(format!(
+                "expected nothing after the `sink` of line {first}, found `{found}`; \
+                 the `sink` line is the last"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes `@name = define …`.
+    fn declare(&mut self, c: &mut Cursor<'a>, name: &'a str) -> Result<(), Fault> {
+        let token = c.advance();
+        if let Some((first, _)) = self.declarations.get(name) {
+            return token.fail(format!("`@{name}` is defined twice, first on line {first}"));
+        }
+        self.declarations.insert(name, (self.line, None));
+        c.expect("=")?;
+        let word = c.token.clone();
+        c.expect("define")?;
+        self.nothing_trails(&word, "define")?;
+        let mut args = Vec::new();
+        c.expect("[")?;
+        if !c.eat("]") {
+            args.push(argument(c)?);
+            while c.eat(",") {
+                args.push(argument(c)?);
+            }
+            c.expect("]")?;
+        }
+        let result = named("dtype", &c.any_word("a dtype")?, &DType::ALL)?;
+        let effects: Vec<Effect> = Effect::all().collect();
+        let effect = named("effect", &c.any_word("an effect")?, &effects)?;
+        let mut root = Operands::new();
+        if c.eat("body") {
+            self.operand(c, &mut root)?;
+        }
+        let mut declaration = Declaration::new(name);
+        while !c.is_end() {
+            let target = c.any_word("the name of a target")?;
+            let target = named("target", &target, &TARGETS)?;
+            let text = c.token.clone();
+            let template = c.quoted()?;
+            fill(&template, &vec![String::new(); args.len()])
+                .map_err(|message| text.fault(message))?;
+            if declaration.templates.insert(target.into(), template).is_some() {
+                return text.fail(format!("a second template for `{target}`"));
+            }
+        }
+        declaration.contract = Contract { args, result, effect };
+        let root = match root[..] {
+            [None] => return Ok(()),
+            [Some(root)] => Some(root),
+            _ => None,
+        };
+        declaration.body = root.map(|root| self.graph.body(root));
+        if let Err(DeclarationError { node, message }) = declaration.check() {
+            let Some((node, root)) = node.zip(root) else { return word.fail(message) };
+            // The body is at fault: there, and by the names of the text.
+            let body = self.graph.canonical(root).0;
+            let origin = |node| body.origin(body.nth(node));
+            let place = self.places.places[origin(node).index()];
+            let name_of = |node| self.places.names.get(origin(node).index()).cloned();
+            let message = rename(&message, |node| (node < body.len()).then(|| name_of(node))?);
+            let message = format!("in the body of `@{name}`: {message}");
+            let snippet = snippet(self.source, place.line, place.column, place.length);
+            self.errors.push(ParseError { place, message, snippet });
+            return Ok(());
+        }
+        self.declarations.insert(name, (self.line, Some(Arc::new(declaration))));
+        Ok(())
+    }
+
+    /// Takes the operation of a CUSTOM; `None` if its definition failed.
+    fn operation(&self, c: &mut Cursor<'a>) -> Result<Option<Custom>, Fault> {
+        let Kind::At(name) = c.token.kind else {
+            return custom(&c.any_word("an operation")?).map(Some);
+        };
+        let token = c.advance();
+        match self.declarations.get(name) {
+            Some((_, declaration)) => Ok(declaration.as_ref().map(Custom::from)),
+            None => {
+                token.fail(format!("undefined operation `@{name}`; `define` it on a line above"))
+            }
+        }
     }
 
     fn intern(&mut self, node: Node, name: &str, column: usize, length: usize) -> Id {
@@ -540,6 +639,17 @@ fn bound(c: &mut Cursor<'_>) -> Result<i64, Fault> {
         Ok(value) => Ok(value.and_then(|value| value.try_into().ok()).unwrap_or_default()),
         Err(message) => word.fail(message),
     }
+}
+
+/// Takes an argument of a definition.
+fn argument(c: &mut Cursor<'_>) -> Result<CustomArg, Fault> {
+    let is_pointer = c.eat("pointer");
+    let dtype = named("dtype", &c.any_word("a dtype")?, &DType::ALL)?;
+    if !is_pointer {
+        return Ok(CustomArg::Value(dtype));
+    }
+    let elements = if c.eat("x") { c.number()? } else { 1 };
+    Ok(CustomArg::Pointer { dtype, elements })
 }
 
 /// The operation called `token`, such as `atomic_add.f32`.

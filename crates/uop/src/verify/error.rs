@@ -59,6 +59,10 @@ pub enum VerifyErrorKind {
     BadDimension,
     /// The operation of a CUSTOM does not exist for its dtype.
     UnknownCustom,
+    /// A declaration breaks a rule.
+    BadDeclaration,
+    /// An ARGUMENT outside a body.
+    StrayArgument,
     /// `assume_disjoint` is on a LOAD.
     DisjointLoad,
     /// The result of a CAST is no value.
@@ -113,6 +117,8 @@ pub enum VerifyErrorKind {
     BufferReused,
     /// Two different CUSTOMs have one number.
     CustomReused,
+    /// Two different declarations have one name.
+    DeclarationReused,
     /// Two SPECIALs of one dimension have different extents.
     Extents,
 

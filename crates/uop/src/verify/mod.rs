@@ -29,6 +29,8 @@
 //!    - `NotStorable`: the dtype of a PARAM or BUFFER has a size.
 //!    - `BadDimension`: the dimension of a SPECIAL is 0, 1 or 2.
 //!    - `UnknownCustom`: the operation of a CUSTOM exists for its dtype.
+//!    - `BadDeclaration`: what is declared is so by the rules of docs/ir.md.
+//!    - `StrayArgument`: ARGUMENT occurs in the bodies of declarations only.
 //!    - `DisjointLoad`: only what writes has `assume_disjoint`.
 //!    - `CastToVoid`: CAST gives a value.
 //! 2. Phase, of each node.
@@ -56,7 +58,7 @@
 //!    - `TooLarge`: the product of the greatest lengths, zeros left out, fits an i64 in bytes.
 //!    - `Reshape`: RESHAPE keeps the number of elements: the constant factors of the lengths have
 //!      one product, and the other factors are the same nodes.
-//!    - `Axes`: INDEX has as many indices as there are axes.
+//!    - `Axes`: INDEX has as many indices as there are axes; several elements in a row have one.
 //!    - `UnknownBound`: the bound of a LOCAL range is a constant, that of a GLOBAL one a size; so
 //!      are the extents of the SPECIALs that they become.
 //!    - `ReadOnly`: nothing writes to a read-only PARAM.
@@ -65,7 +67,9 @@
 //!    - `AxisReused`: no two RANGEs have one axis number.
 //!    - `SlotReused`, `SlotMissing`, `NameReused`: the slots of the PARAMs are 0, 1, 2, … and their
 //!      names differ, also from those of the VARIABLEs. Only in graphs as built is none missing.
-//!    - `BufferReused`, `CustomReused`: no two BUFFERs, and no two CUSTOMs, have one number.
+//!    - `BufferReused`, `CustomReused`: no two BUFFERs, and no two CUSTOMs that change memory, have
+//!      one number.
+//!    - `DeclarationReused`: no two different declarations have one name.
 //!    - `Extents`: the SPECIALs of one dimension have one extent.
 //! 6. Ranges; only if nothing broke `NotSink`, `Arity`, `WrongArg` or `WrongOperand`.
 //!    - `TooDeep`: at most [`MAX_OPEN`] ranges are open at a node. Nothing below is checked if not.
@@ -100,12 +104,14 @@ mod error;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use indexmap::IndexSet;
 use smallvec::SmallVec;
 
 use crate::bounds::Bounds;
-use crate::custom::{CustomArg, Effect};
+use crate::custom::{Custom, CustomArg, Effect};
+use crate::declare::{Declaration, DeclarationError};
 use crate::dtype::DType;
 use crate::graph::{Arg, AxisType, Graph, Id, Node, Sources, Special};
 use crate::op::{Arity, Op, ResultType};
@@ -144,9 +150,7 @@ pub enum Phase {
 /// If `sink` is not a node of `graph`.
 pub fn verify(graph: &Graph, sink: Id, phase: Phase) -> Result<(), VerifyErrors> {
     let nodes = &graph.reachable(sink);
-    let facts = vec![Fact::default(); sink.index() + 1];
-    let bounds = Bounds::new();
-    let mut verifier = Verifier { graph, sink, phase, nodes, facts, bounds, errors: Vec::new() };
+    let mut verifier = Verifier::new(graph, sink, phase, nodes);
     verifier.check();
     let mut errors = verifier.errors;
     if errors.is_empty() {
@@ -155,6 +159,23 @@ pub fn verify(graph: &Graph, sink: Id, phase: Phase) -> Result<(), VerifyErrors>
     // A stable sort: the rules stay in order within a node.
     errors.sort_by_key(|error| error.node);
     Err(VerifyErrors { errors })
+}
+
+/// Checks rules 1 to 4 on everything that `root`, the body of an operation with a `result`, depends
+/// on, and that it is such a result or an effect.
+pub(crate) fn body(graph: &Graph, root: Id, result: DType) -> Result<(), VerifyError> {
+    let nodes = &graph.reachable(root);
+    let mut verifier = Verifier::new(graph, root, Phase::Built, nodes);
+    verifier.body = true;
+    nodes.iter().for_each(|&n| verifier.node(n));
+    let found = verifier.fact(root).operand;
+    let dtype = graph[root].dtype;
+    let wanted = if result == DType::Void { Operand::Effect } else { Operand::Value };
+    if let Some(found) = found.filter(|&found| found != wanted || dtype != result) {
+        let message = format!("the body is {found} of {dtype}, declared is {wanted} of {result}");
+        verifier.error(root, Kind::WrongOperand, message);
+    }
+    verifier.errors.into_iter().next().map_or(Ok(()), Err)
 }
 
 /// What is wrong with the number of sources or the kind of the arg of `node`, if anything.
@@ -172,7 +193,9 @@ pub(crate) fn form(node: &Node) -> Result<(), (VerifyErrorKind, String)> {
     }
     if let Arg::Custom { custom, .. } = &node.arg {
         let args = custom.contract().args.len();
-        check(Arity::Between(args, args + 1))?;
+        // What touches nothing needs no gate.
+        let gate = usize::from(custom.effect() != Effect::Pure);
+        check(if gate == 0 { Arity::Fixed(args) } else { Arity::Between(args, args + 1) })?;
     }
     Ok(())
 }
@@ -190,8 +213,6 @@ enum Operand {
     Address,
     /// An effect.
     Effect,
-    /// An effect that is a value as well.
-    Fetch,
     /// A SINK, which nothing takes.
     Sink,
     /// Only expected: what AFTER waits for.
@@ -208,7 +229,6 @@ impl fmt::Display for Operand {
             Operand::Buffer => "a buffer or a view",
             Operand::Address => "an address",
             Operand::Effect => "an effect",
-            Operand::Fetch => "an effect with a value",
             Operand::Sink => "a sink",
             Operand::Dependency => "an effect, a load or a range",
             Operand::Any => "anything else",
@@ -241,10 +261,26 @@ struct Verifier<'g> {
     nodes: &'g [Id],
     facts: Vec<Fact>,
     bounds: Bounds,
+    /// Whether this is the body of a declaration.
+    body: bool,
     errors: Vec<VerifyError>,
 }
 
-impl Verifier<'_> {
+impl<'g> Verifier<'g> {
+    fn new(graph: &'g Graph, sink: Id, phase: Phase, nodes: &'g [Id]) -> Verifier<'g> {
+        let facts = vec![Fact::default(); sink.index() + 1];
+        Verifier {
+            graph,
+            sink,
+            phase,
+            nodes,
+            facts,
+            bounds: Bounds::new(),
+            body: false,
+            errors: Vec::new(),
+        }
+    }
+
     fn check(&mut self) {
         let op = self.graph[self.sink].op;
         if op != Op::Sink {
@@ -348,17 +384,34 @@ impl Verifier<'_> {
                 let message = format!("dimension {dimension} of a grid, expected 0, 1 or 2");
                 self.error(n, Kind::BadDimension, message);
             }
+            Arg::Custom { custom: Custom::Declared(declaration), .. } => {
+                if let Err(DeclarationError { node, message }) = declaration.check() {
+                    // The names of the body are not those of this graph.
+                    let place =
+                        node.map_or(String::new(), |node| format!("node {node} of its body: "));
+                    let message = message.replace('%', "node ");
+                    let name = declaration.name();
+                    let message = format!("the declaration of `{name}`: {place}{message}");
+                    self.error(n, Kind::BadDeclaration, message);
+                }
+            }
             Arg::Custom { custom, .. } => {
-                if let Err(advice) = custom.check() {
-                    let message = format!("no {custom} of {}; {advice}", custom.dtype());
+                if let Err(error) = custom.check() {
+                    let message = format!("no {custom} of {}; {}", custom.dtype(), error.message);
                     self.error(n, Kind::UnknownCustom, message);
                 }
             }
-            Arg::Access(access) if op == Op::Load && access.assume_disjoint => {
-                let message = "load has assume_disjoint; put it on the store or custom that writes";
-                self.error(n, Kind::DisjointLoad, message);
+            Arg::Argument { .. } if !self.body => {
+                let message =
+                    "argument in a kernel; it stands for one in the body of a declaration";
+                self.error(n, Kind::StrayArgument, message);
             }
             _ => {}
+        }
+        if node.access().is_some_and(|access| access.assume_disjoint) && !node.is_effect() {
+            let message =
+                format!("{op} has assume_disjoint; put it on the store or custom that writes");
+            self.error(n, Kind::DisjointLoad, message);
         }
         if matches!(op, Op::Param | Op::Buffer) && dtype.size().is_none() {
             let message =
@@ -404,15 +457,16 @@ impl Verifier<'_> {
                 sound = false;
                 continue;
             };
+            let source = &self.graph[s];
             let admitted = match expected {
-                Operand::Value => {
-                    matches!(found, Operand::Value | Operand::Range | Operand::Fetch)
-                }
-                Operand::Effect => matches!(found, Operand::Effect | Operand::Fetch),
+                Operand::Value => matches!(found, Operand::Value | Operand::Range),
                 Operand::Dependency => {
-                    matches!(found, Operand::Effect | Operand::Fetch | Operand::Range)
-                        || matches!(self.graph[s].op, Op::Load | Op::Special)
+                    matches!(found, Operand::Effect | Operand::Range)
+                        || source.op == Op::Special
+                        || source.is_access()
                 }
+                // One with a result is a value that stands for its effect as well.
+                Operand::Effect => found == expected || source.is_effect(),
                 Operand::Any => found != Operand::Sink,
                 _ => found == expected,
             };
@@ -457,7 +511,11 @@ impl Verifier<'_> {
                 _ => expected,
             };
             if found != expected {
-                let message = format!("{op} of {of} has {role} of {found}, expected {expected}");
+                let whose = match &node.arg {
+                    Arg::Custom { custom: custom @ Custom::Declared(_), .. } => custom.to_string(),
+                    _ => format!("{op} of {of}"),
+                };
+                let message = format!("{whose} has {role} of {found}, expected {expected}");
                 self.error(n, Kind::WrongDType, message);
             }
         }
@@ -605,6 +663,16 @@ impl Verifier<'_> {
             let message = format!("the {bound} is {}, expected a constant{or}", node.src[0]);
             self.error(n, Kind::UnknownBound, message);
         }
+        for (address, elements) in node.pointers() {
+            let view = self.fact(address).view.and_then(|view| self.graph.shape(view));
+            if elements > 1 && view.is_some_and(<[Id]>::is_empty) {
+                let message = format!(
+                    "{op} points to {elements} elements in a row at {address}, whose view has no \
+                     axis; reshape it"
+                );
+                self.error(n, Kind::Axes, message);
+            }
+        }
         if !node.is_effect() {
             return;
         }
@@ -618,15 +686,15 @@ impl Verifier<'_> {
                     );
                     self.error(n, Kind::ReadOnly, message);
                 }
-                (Arg::Buffer(_), Arg::Custom { custom, .. }) => match custom.contract().effect {
-                    Effect::Atomic(_) => {
-                        let message = format!(
-                            "{custom} on buffer {storage}, which is private to a work-item; \
-                             use load and store"
-                        );
-                        self.error(n, Kind::PrivateAtomic, message);
-                    }
-                },
+                (Arg::Buffer(_), Arg::Custom { custom, .. })
+                    if matches!(custom.effect(), Effect::Atomic(_)) =>
+                {
+                    let message = format!(
+                        "{custom} on buffer {storage}, which is private to a work-item; \
+                         use load and store"
+                    );
+                    self.error(n, Kind::PrivateAtomic, message);
+                }
                 _ => {}
             }
         }
@@ -637,6 +705,7 @@ impl Verifier<'_> {
         let (graph, lowered) = (self.graph, self.phase == Phase::Lowered);
         let mut first: HashMap<String, Id> = HashMap::new();
         let mut slots: Vec<(u32, Id)> = Vec::new();
+        let mut declared: HashMap<&str, (&Arc<Declaration>, Id)> = HashMap::new();
         for &n in self.nodes {
             if self.fact(n).operand.is_none() {
                 continue;
@@ -669,10 +738,23 @@ impl Verifier<'_> {
                     let advice = ", with another shape or dtype; give each buffer its own number";
                     unique(Kind::BufferReused, format!("buffer {number}"), "", advice);
                 }
-                Arg::Custom { number, .. } => {
-                    let number = format!("custom number {number}");
-                    let advice = "; give each its own number, since each counts";
-                    unique(Kind::CustomReused, number, "", advice);
+                Arg::Custom { number, custom, .. } => {
+                    if graph[n].is_effect() {
+                        let number = format!("custom number {number}");
+                        let advice = "; give each its own number, since each counts";
+                        unique(Kind::CustomReused, number, "", advice);
+                    }
+                    if let Some(found) = custom.declaration() {
+                        let (other, first) = *declared.entry(found.name()).or_insert((found, n));
+                        if other != found {
+                            let message = format!(
+                                "`{}` is declared otherwise than for {first}; \
+                                 give each its own name",
+                                found.name()
+                            );
+                            self.error(n, Kind::DeclarationReused, message);
+                        }
+                    }
                 }
                 Arg::Special(special) if Special::ALL.contains(special) => {
                     let advice = ", with another extent; a grid has one extent per dimension";
@@ -816,9 +898,9 @@ impl Verifier<'_> {
         for &n in self.nodes.iter().filter(|&&n| graph[n].is_access()) {
             let node = &graph[n];
             let op = node.op;
-            let storage = node.addresses().first().and_then(|&address| self.fact(address).storage);
+            let storages = node.addresses().into_iter().filter_map(|a| self.fact(a).storage);
+            let storage = storages.into_iter().find(|storage| written.contains(storage));
             let open = regions.open(n);
-            let storage = storage.filter(|storage| written.contains(storage));
             let mut lacking = Ranges::new();
             for (&s, ends) in open.iter().zip(&binders[n.index()]) {
                 if node.is_effect()
@@ -948,7 +1030,7 @@ impl Verifier<'_> {
         let runs = |r: &Id| self.graph.as_int(self.graph[*r].src[0]).is_none_or(|bound| bound > 0);
         let is_certain = |n: &Id| {
             let node = &self.graph[*n];
-            let plain = node.is_effect() || node.op == Op::Load && plain[n.index()];
+            let plain = node.is_effect() || node.is_access() && plain[n.index()];
             let waived = node.access().is_some_and(|access| access.assume_disjoint);
             plain && node.gate().is_none() && !waived && regions.open(*n).iter().all(runs)
         };
@@ -982,8 +1064,8 @@ fn operand(node: &Node, first: Option<Operand>) -> Option<Operand> {
         Op::Index => Operand::Address,
         Op::Range => Operand::Range,
         Op::Store | Op::Group | Op::End => Operand::Effect,
-        Op::Custom if node.is_fetch() => Operand::Fetch,
-        Op::Custom => Operand::Effect,
+        Op::Custom if node.dtype == DType::Void => Operand::Effect,
+        Op::Argument if matches!(node.arg, Arg::Argument { pointer: true, .. }) => Operand::Address,
         Op::Sink => Operand::Sink,
         Op::After => match first? {
             Operand::Range => Operand::Value,
@@ -999,7 +1081,9 @@ fn takes(node: &Node, slot: usize, of: DType) -> (Operand, Option<(&'static str,
     let value = |role, dtype| (Operand::Value, Some((role, dtype)));
     if let Arg::Custom { custom, .. } = &node.arg {
         return match custom.contract().args.get(slot) {
-            Some(CustomArg::Pointer(dtype)) => (Operand::Address, Some(("a pointer", *dtype))),
+            Some(CustomArg::Pointer { dtype, .. }) => {
+                (Operand::Address, Some(("a pointer", *dtype)))
+            }
             Some(CustomArg::Value(dtype)) => value("a value", *dtype),
             None => value("a gate", DType::Bool),
         };
@@ -1053,6 +1137,7 @@ fn arg_of(op: Op) -> &'static str {
         Op::Special => "a hardware index",
         Op::Load | Op::Store => "an access",
         Op::Custom => "an operation",
+        Op::Argument => "an argument",
         Op::Sink => "the name of a kernel",
         _ => "nothing",
     }
@@ -1069,6 +1154,7 @@ fn arg_name(arg: &Arg) -> &'static str {
         Arg::Special(_) => "a hardware index",
         Arg::Access(_) => "an access",
         Arg::Custom { .. } => "an operation",
+        Arg::Argument { .. } => "an argument",
         Arg::Sink(_) => "the name of a kernel",
     }
 }

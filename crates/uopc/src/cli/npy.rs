@@ -350,7 +350,7 @@ mod tests {
             assert_eq!(read_i32(&file(2, header, &[0; 24])), Err(want.to_string()));
         };
         fails(&header("'<i4'", "False", "(1099511627776,)"), ", found i32 [1099511627776]");
-        fails(&header("'<f8'", "False", "()"), ", found `<f8` []");
+        fails(&header("'<c16'", "False", "()"), ", found `<c16` []");
         fails(
             &header("[('a', '<i4', (2,))]", "False", "(6,)"),
             ", found `[('a', '<i4', (2,))]` [6]",

@@ -1,0 +1,151 @@
+use std::collections::{HashMap, HashSet};
+
+use uop::{Access, Arg, Const, Custom, DType, Graph, Id, Node, Op, Regions, Sources};
+
+use super::{add_gate, pin};
+use crate::caps::Caps;
+use crate::error::{LowerError, LowerErrorKind};
+
+/// Replaces each declared CUSTOM by its body, unless the target has a template for it, or calls it
+/// for want of a body.
+///
+/// The accesses of the body get the gate and the flags of the CUSTOM, and the buffers that they
+/// touch come after its ranges, so that they have its instances. Takes and keeps `Phase::Built`.
+///
+/// # Errors
+///
+/// `NoDefinition` for what has neither a body nor, here, a template.
+pub fn inline_customs(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerError> {
+    let mut numbers = HashSet::new();
+    let mut bodies = HashMap::new();
+    for n in graph.reachable(root) {
+        let Arg::Custom { custom, number, .. } = &graph[n].arg else { continue };
+        numbers.insert(*number);
+        let Custom::Declared(declaration) = custom else { continue };
+        if caps.templates.is_some_and(|target| declaration.template_for(target).is_some()) {
+            continue;
+        }
+        match declaration.uops() {
+            Some((body, _)) => _ = bodies.insert(n, body),
+            None if caps.calls => {}
+            None => {
+                let target = caps.templates.unwrap_or("this target");
+                let kind = LowerErrorKind::NoDefinition { name: declaration.name().into(), target };
+                return Err(LowerError { node: graph.origin(n), kind });
+            }
+        }
+    }
+    if bodies.is_empty() {
+        return Ok(root);
+    }
+    let regions = Regions::of(graph, root);
+    let mut free = (0..=u32::MAX).filter(|number| !numbers.contains(number));
+    let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
+    let mut inlined: HashMap<Id, Inlined> = HashMap::new();
+    Ok(graph.rebuild(root, |graph, old, mut node| {
+        let id = if let Some(body) = bodies.get(&old) {
+            for (s, before) in node.src.iter_mut().zip(graph[old].src.clone()) {
+                if graph.storage(before).is_some() {
+                    let lacks = |r: &&Id| !regions.open(before).contains(r);
+                    let ranges = regions.open(old).iter().filter(lacks);
+                    let ranges: Sources = ranges.filter_map(|r| new[r.index()]).collect();
+                    *s = pin(graph, *s, &ranges);
+                }
+            }
+            let result = inline(graph, &node, body, &mut free);
+            let value = result.value;
+            inlined.insert(old, result);
+            value
+        } else {
+            in_place_of_effects(graph, old, &mut node, &inlined);
+            graph.intern(node)
+        };
+        new[old.index()] = Some(id);
+        id
+    }))
+}
+
+/// What stands for a CUSTOM.
+struct Inlined {
+    /// Its value, or its effect if it has none.
+    value: Id,
+    /// The accesses of its body.
+    accesses: Sources,
+}
+
+/// A copy of `body` with the sources of the CUSTOM `node` for its arguments.
+fn inline(
+    graph: &mut Graph,
+    node: &Node,
+    body: &Graph,
+    free: &mut impl Iterator<Item = u32>,
+) -> Inlined {
+    let (gate, Arg::Custom { number, access: flags, .. }) = (node.gate(), &node.arg) else {
+        unreachable!("only a CUSTOM has a body")
+    };
+    let mut number = Some(*number);
+    let mut copies = Sources::new();
+    let mut accesses = Sources::new();
+    for n in (0..body.len()).map(|n| body.nth(n)) {
+        let mut copy = body[n].clone();
+        if let Arg::Argument { number, .. } = copy.arg {
+            copies.push(node.src[number as usize]);
+            continue;
+        }
+        for s in &mut copy.src {
+            *s = copies[s.index()];
+        }
+        let assume_disjoint = flags.assume_disjoint && copy.is_effect();
+        if let Arg::Access(access) | Arg::Custom { access, .. } = &mut copy.arg {
+            *access = Access { assume_disjoint, ..*flags };
+        }
+        if let Arg::Custom { number: own, .. } = &mut copy.arg {
+            *own = number.take().or_else(|| free.next()).expect("there are fewer nodes");
+        }
+        let is_access = copy.is_access();
+        if let Some(gate) = gate.filter(|_| is_access) {
+            add_gate(graph, &mut copy, gate);
+        }
+        copies.push(graph.intern(copy));
+        accesses.extend(copies.last().copied().filter(|_| is_access));
+    }
+    let mut value = *copies.last().expect("a body has a root");
+    if let Some(gate) = gate.filter(|_| node.dtype != DType::Void) {
+        let zero = graph.constant(node.dtype, Const::zero(node.dtype));
+        value = graph.op(Op::Where, &[gate, value, zero]);
+    }
+    Inlined { value, accesses }
+}
+
+/// In `node`, which was `old`, where a CUSTOM with a value stood for its effect, or was waited for:
+/// the accesses of its body.
+fn in_place_of_effects(
+    graph: &mut Graph,
+    old: Id,
+    node: &mut Node,
+    inlined: &HashMap<Id, Inlined>,
+) {
+    let first = match node.op {
+        Op::After => 1,
+        Op::End | Op::Group | Op::Sink => 0,
+        _ => return,
+    };
+    let before = graph[old].src.clone();
+    let mut src = Sources::new();
+    for (slot, (s, before)) in node.src.iter().zip(before).enumerate() {
+        match inlined.get(&before) {
+            Some(custom) if slot >= first && graph[before].dtype != DType::Void => {
+                let mut accesses = custom.accesses.clone();
+                if node.op != Op::After {
+                    accesses.retain(|n| graph[*n].is_effect());
+                }
+                if matches!(node.op, Op::End | Op::Sink) && accesses.len() > 1 {
+                    accesses = Sources::from_slice(&[graph.op(Op::Group, &accesses)]);
+                }
+                src.extend(accesses);
+            }
+            _ => src.push(*s),
+        }
+    }
+    node.src = src;
+}
