@@ -458,3 +458,253 @@ fn hip_with_gradients_of_32_and_16_bits() {
 fn hip_with_gradients_of_16_and_64_bits() {
     in_hip(16);
 }
+
+/// Runs `kernel` on the only buffer that it writes, and others.
+fn run(device: &Device, kernel: &KernelGraph, variables: &[(&str, i64)], args: [Buffer<'_>; 3]) {
+    let options = LaunchOptions { threads: Some(2), variables };
+    let mut args = args;
+    let done = compile(device, kernel).launch(&mut args, &options);
+    done.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn forward_and_backward_agree_on_bad_tokens() {
+    let (dim, vocab) = (3, 5);
+    for idx_dtype in [DType::I16, DType::U64] {
+        let all = tokens(idx_dtype, vocab);
+        let n = all.len();
+        let mut idx = Data::zeros(idx_dtype, n).expect("there is memory");
+        for (i, &token) in all.iter().enumerate() {
+            idx.set(i, uopc::uop::Const::Int(token));
+        }
+        // Row r of the weights is r + 1, which is what a row of the output tells apart.
+        let weight: Vec<f32> = (0..vocab * dim).map(|i| (i / dim + 1) as f32).collect();
+        let grad: Vec<f32> = integers(n * dim).map(|x| x as f32 + 10.0).collect();
+        for (out_of_range, device) in
+            POLICIES.into_iter().flat_map(|p| [(p, Device::cpu()), (p, Device::interp())])
+        {
+            let (tokens, dim, vocab) = (0..=MOST as i64, dim as i64, vocab as i64);
+            let new = Embedding::new(tokens.clone(), dim, vocab);
+            let forward = Embedding { idx: idx_dtype, out_of_range, ..new };
+            let new = EmbeddingBwd::new(tokens, dim, vocab);
+            let backward = EmbeddingBwd { idx: idx_dtype, out_of_range, ..new };
+            let (dim, vocab) = (dim as usize, vocab as usize);
+            let variables = &[("tokens", n as i64)];
+            let mut out = vec![9.0f32; n * dim];
+            let args = [(&mut out).into(), (&weight).into(), Buffer::from(&mut idx)];
+            run(&device, &forward.build().expect("it is a kernel"), variables, args);
+            let mut sums = vec![0.0f32; vocab * dim];
+            let args = [(&mut sums).into(), (&grad).into(), Buffer::from(&mut idx)];
+            run(&device, &backward.build().expect("it is a kernel"), variables, args);
+
+            // The forward says which row a token is, 0 for none; the backward used that.
+            let mut want = vec![0.0f32; (vocab + 1) * dim];
+            for ((rows, values), &token) in
+                out.chunks_exact(dim).zip(grad.chunks_exact(dim)).zip(&all)
+            {
+                let row = row(token, vocab, out_of_range).map_or(0, |row| row + 1);
+                assert_eq!(rows, vec![row as f32; dim], "{token} {out_of_range:?}");
+                for (sum, value) in want[row * dim..][..dim].iter_mut().zip(values) {
+                    *sum += value;
+                }
+            }
+            assert_eq!(sums, want[dim..], "{out_of_range:?}");
+            let lost: f32 = want[..dim].iter().sum();
+            let total: f32 = grad.iter().sum();
+            assert_eq!(sums.iter().sum::<f32>(), total - lost, "{out_of_range:?}");
+            assert_eq!(lost == 0.0, out_of_range == OutOfRange::Clip);
+        }
+    }
+}
+
+#[test]
+fn leading_axes_are_flattened() {
+    let (batch, length, dim, vocab) = (3, 5, 300, 7);
+    let n = batch * length;
+    let idx: Vec<i32> = typed(&tokens(DType::I32, vocab)[..n]);
+    let grad: Vec<f32> = integers(n * dim).map(|x| x as f32).collect();
+    let weight: Vec<f32> = noise(vocab * dim).map(|x| x as f32).collect();
+    let (b, t) = (batch as i64, length as i64);
+    let any = |hi| Length::Between { lo: 0, hi };
+    let fixed = Length::Fixed;
+    let flat: (Tokens, &[(&str, i64)], &[usize]) = (Tokens::from(n as i64), &[], &[n]);
+    let axes: [(Tokens, &[(&str, i64)], &[usize]); 5] = [
+        (Tokens::from([b, t]), &[], &[batch, length]),
+        (Tokens(vec![any(8), fixed(t)]), &[("tokens_0", b)], &[batch, length]),
+        (Tokens(vec![fixed(b), any(9)]), &[("tokens_1", t)], &[batch, length]),
+        (Tokens(vec![any(8), any(9)]), &[("tokens_1", t), ("tokens_0", b)], &[batch, length]),
+        (Tokens(vec![fixed(1), any(8), fixed(t)]), &[("tokens_1", b)], &[1, batch, length]),
+    ];
+    for (device, out_of_range) in
+        [Device::cpu(), Device::interp()].into_iter().flat_map(|d| POLICIES.map(|p| (d.clone(), p)))
+    {
+        let both = |(tokens, variables, shape): &(Tokens, &[(&str, i64)], &[usize])| {
+            let (d, v) = (dim as i64, vocab as i64);
+            let forward = Embedding { out_of_range, ..Embedding::new(tokens.clone(), d, v) };
+            let new = EmbeddingBwd::new(tokens.clone(), d, v);
+            let backward = EmbeddingBwd { out_of_range, ..new };
+            let rows = [shape, &[dim][..]].concat();
+            let idx = || Buffer::from(&idx).with_shape(shape);
+            let mut out = vec![9.0f32; n * dim];
+            let args = [Buffer::from(&mut out).with_shape(&rows), (&weight).into(), idx()];
+            run(&device, &forward.build().expect("it is a kernel"), variables, args);
+            let mut sums = vec![1.0f32; vocab * dim];
+            let args = [(&mut sums).into(), Buffer::from(&grad).with_shape(&rows), idx()];
+            run(&device, &backward.build().expect("it is a kernel"), variables, args);
+            (out, sums)
+        };
+        let want = both(&flat);
+        for axes in &axes {
+            assert!(both(axes) == want, "{:?}, {out_of_range:?}, {}", axes.0, device.name());
+        }
+    }
+}
+
+#[test]
+fn shards_own_disjoint_rows_that_are_all_there_are() {
+    for (vocab, shards) in (1..=40i64).flat_map(|v| (1..=8i64).map(move |s| (v, s))) {
+        let kernel = EmbeddingBwd { shards, ..EmbeddingBwd::new(0..=100, 1, vocab) };
+        let rows: Vec<i64> = (0..shards).flat_map(|k| kernel.rows(k)).collect();
+        assert_eq!(rows, (0..vocab).collect::<Vec<i64>>(), "vocab {vocab}, {shards} shards");
+        let local = kernel.local_rows();
+        assert!((0..shards).all(|k| kernel.rows(k).count() as i64 <= local));
+
+        // The oracle, on each token, also on what the last shards have room for but not own.
+        let idx: Vec<i32> = (-2..(shards * local) as i32 + 2).collect();
+        let ones = vec![1.0f32; idx.len()];
+        for out_of_range in POLICIES {
+            let kernel = EmbeddingBwd { out_of_range, ..kernel.clone() };
+            let kernel = kernel.build().unwrap_or_else(|error| panic!("{error}"));
+            let mut counts: Vec<f32> = Vec::new();
+            let compiled = compile(&Device::interp(), &kernel);
+            for number in 0..shards as usize {
+                let zeros = vec![0; local as usize * 4];
+                let data = (&ones[..], &idx[..]);
+                let sums = launch(&compiled, (shards as usize, number), 1, &zeros, data);
+                counts.extend(sums.to_vec::<f32>().expect("they are f32"));
+            }
+            let mut want = vec![1.0; vocab as usize];
+            if out_of_range == OutOfRange::Clip {
+                // The tokens outside count as the nearest.
+                want[0] += 2.0;
+                want[vocab as usize - 1] += (shards * local - vocab + 2) as f32;
+            }
+            want.resize(counts.len(), 0.0);
+            assert_eq!(counts, want, "vocab {vocab}, {shards} shards, {out_of_range:?}");
+        }
+    }
+}
+
+/// A vocabulary above what the dtype holds, or nearly so, over so many shards that each is small.
+fn giant<I: Token>(vocab: i64, shards: i64, numbers: &[i64]) {
+    for out_of_range in POLICIES {
+        let kernel = EmbeddingBwd {
+            shards,
+            idx: I::IDX,
+            out_of_range,
+            ..EmbeddingBwd::new(0..=MOST as i64, 1, vocab)
+        };
+        let local = kernel.local_rows();
+        let built = kernel.build().unwrap_or_else(|error| panic!("{error}"));
+        let program = program(&built, &text::C);
+        let cc = tools::c_compilers("matrix").into_iter().next();
+        let build = cc.map(|cc| cc::build(cc, &["-O1"], &program));
+        for &number in numbers {
+            let rows = kernel.rows(number);
+            let (lo, hi) = I::IDX.int_range().expect("tokens are integers");
+            let mut all = vec![0, -1, lo, hi, i128::from(vocab) - 1, i128::from(vocab), 1 << 63];
+            for at in [rows.start, rows.end, number * local, vocab / 2] {
+                all.extend([-2, -1, 0, 1].map(|offset| i128::from(at) + offset));
+            }
+            all.retain(|token| (lo..=hi).contains(token));
+            let mut want = vec![0.0f32; local as usize];
+            for &token in &all {
+                let token = match out_of_range {
+                    OutOfRange::Clip => token.clamp(0, i128::from(vocab) - 1),
+                    OutOfRange::Ignore => token,
+                };
+                if (i128::from(rows.start)..i128::from(rows.end)).contains(&token) {
+                    want[(token - i128::from(rows.start)) as usize] += 1.0;
+                }
+            }
+            let (idx, ones) = (typed::<I>(&all), vec![1.0f32; all.len()]);
+            let what = format!("{}, {vocab} over {shards}, shard {number}", I::IDX);
+            for device in [Device::cpu(), Device::interp()] {
+                let mut sums = vec![0.0f32; local as usize];
+                let args = [(&mut sums).into(), (&ones).into(), Buffer::from(&idx)];
+                let variables = &[("tokens", all.len() as i64), ("_device_num", number)];
+                run(&device, &built, variables, args);
+                assert_eq!(sums, want, "{what}, {out_of_range:?}, {}", device.name());
+            }
+            if let Some(build) = &build {
+                let idx = Data::of(idx).bytes().to_vec();
+                let inputs = [vec![0; want.len() * 4], bytes(&ones), idx];
+                let values: Vec<i64> = program
+                    .variables
+                    .iter()
+                    .map(|v| if v.name == "tokens" { all.len() as i64 } else { number })
+                    .collect();
+                let sums = &build.run("whole", &values, &inputs)[0];
+                assert!(*sums == bytes(&want), "{what}, {out_of_range:?}, {}", build.label);
+            }
+        }
+    }
+}
+
+#[test]
+fn vocabularies_of_giant_size() {
+    let vocab = (1i64 << 32) + 5;
+    let shards = 1 << 27;
+    let numbers = [0, 1, shards / 2 - 1, shards / 2, (vocab - 1) / 33, shards - 1];
+    giant::<u32>(vocab, shards, &numbers);
+    giant::<i32>(vocab, shards, &numbers);
+    giant::<i64>(vocab, shards, &numbers);
+    giant::<u64>(vocab, shards, &numbers);
+    let (vocab, shards) = ((1i64 << 60) + 1, 1i64 << 56);
+    let numbers = [0, 1, shards / 2, (vocab - 1) / 17, shards - 1];
+    giant::<i64>(vocab, shards, &numbers);
+    giant::<u64>(vocab, shards, &numbers);
+    giant::<u8>(vocab, shards, &numbers);
+}
+
+#[test]
+fn several_devices_share_the_work() {
+    let (dim, n) = (300, 100);
+    for vocab in VOCABS {
+        for out_of_range in POLICIES {
+            let variant = Variant { dim, vocab, out_of_range, padding: None };
+            let all = tokens(DType::I64, vocab);
+            let idx: Vec<i64> = typed(&all[..n]);
+            let values = Values::<bf16>::integers();
+            let [start, want] = values.bytes(variant, &all[..n]);
+            let grad = &values.grad[..n * dim];
+            for (device, shards) in
+                [Device::cpu(), Device::interp()].iter().flat_map(|d| SHARDS.map(|s| (d, s)))
+            {
+                // Without shards there is no number of a device, and nothing to share.
+                if shards == 1 {
+                    continue;
+                }
+                let kernel = variant.kernel(DType::I64, DType::BF16, shards);
+                let len = vocab.div_ceil(shards) * shards * dim;
+                let mut sums = Data::zeros(DType::F32, len).expect("there is memory");
+                sums.bytes_mut().copy_from_slice(&start[..len * 4]);
+                let args = &mut [
+                    Sharded::Split(Buffer::from(&mut sums)),
+                    Sharded::Shared(Buffer::from(grad)),
+                    Sharded::Shared(Buffer::from(&idx)),
+                ];
+                let variables = &[("tokens", n as i64)];
+                let options = LaunchOptions { threads: None, variables };
+                let devices = vec![device.clone(); shards];
+                let done = shard(&devices, &kernel, args, &options);
+                assert_eq!(done.unwrap_or_else(|error| panic!("{error}")).len(), shards);
+                assert!(
+                    sums.bytes() == &want[..len * 4],
+                    "{variant:?}, {shards} of {}",
+                    device.name()
+                );
+            }
+        }
+    }
+}
