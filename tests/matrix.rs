@@ -11,6 +11,7 @@ use interp::Data;
 use support::{cc, hip, tools};
 use uopc::kernels::{Embedding, EmbeddingBwd, Length, OutOfRange, Tokens};
 use uopc::runtime::{Sharded, shard};
+use uopc::uop::Const;
 use uopc::{Buffer, Compiled, DType, Device, KernelGraph, LaunchOptions, runtime};
 
 const DIMS: [usize; 6] = [1, 3, 64, 256, 257, 300];
@@ -475,7 +476,7 @@ fn forward_and_backward_agree_on_bad_tokens() {
         let n = all.len();
         let mut idx = Data::zeros(idx_dtype, n).expect("there is memory");
         for (i, &token) in all.iter().enumerate() {
-            idx.set(i, uopc::uop::Const::Int(token));
+            idx.set(i, Const::Int(token));
         }
         // Row r of the weights is r + 1, which is what a row of the output tells apart.
         let weight: Vec<f32> = (0..vocab * dim).map(|i| (i / dim + 1) as f32).collect();
@@ -681,10 +682,6 @@ fn several_devices_share_the_work() {
             for (device, shards) in
                 [Device::cpu(), Device::interp()].iter().flat_map(|d| SHARDS.map(|s| (d, s)))
             {
-                // Without shards there is no number of a device, and nothing to share.
-                if shards == 1 {
-                    continue;
-                }
                 let kernel = variant.kernel(DType::I64, DType::BF16, shards);
                 let len = vocab.div_ceil(shards) * shards * dim;
                 let mut sums = Data::zeros(DType::F32, len).expect("there is memory");
