@@ -518,6 +518,9 @@ fn forward_and_backward_agree_on_bad_tokens() {
     }
 }
 
+/// Leading axes, the variables of a launch, and the lengths that they come to.
+type Axes<'a> = (Tokens, &'a [(&'a str, i64)], &'a [usize]);
+
 #[test]
 fn leading_axes_are_flattened() {
     let (batch, length, dim, vocab) = (3, 5, 300, 7);
@@ -528,8 +531,8 @@ fn leading_axes_are_flattened() {
     let (b, t) = (batch as i64, length as i64);
     let any = |hi| Length::Between { lo: 0, hi };
     let fixed = Length::Fixed;
-    let flat: (Tokens, &[(&str, i64)], &[usize]) = (Tokens::from(n as i64), &[], &[n]);
-    let axes: [(Tokens, &[(&str, i64)], &[usize]); 5] = [
+    let flat: Axes<'_> = (Tokens::from(n as i64), &[], &[n]);
+    let axes: [Axes<'_>; 5] = [
         (Tokens::from([b, t]), &[], &[batch, length]),
         (Tokens(vec![any(8), fixed(t)]), &[("tokens_0", b)], &[batch, length]),
         (Tokens(vec![fixed(b), any(9)]), &[("tokens_1", t)], &[batch, length]),
@@ -539,7 +542,7 @@ fn leading_axes_are_flattened() {
     for (device, out_of_range) in
         [Device::cpu(), Device::interp()].into_iter().flat_map(|d| POLICIES.map(|p| (d.clone(), p)))
     {
-        let both = |(tokens, variables, shape): &(Tokens, &[(&str, i64)], &[usize])| {
+        let both = |(tokens, variables, shape): &Axes<'_>| {
             let (d, v) = (dim as i64, vocab as i64);
             let forward = Embedding { out_of_range, ..Embedding::new(tokens.clone(), d, v) };
             let new = EmbeddingBwd::new(tokens.clone(), d, v);
@@ -653,7 +656,7 @@ fn giant<I: Token>(vocab: i64, shards: i64, numbers: &[i64]) {
 }
 
 #[test]
-fn vocabularies_of_giant_size() {
+fn vocabularies_above_the_dtype() {
     let vocab = (1i64 << 32) + 5;
     let shards = 1 << 27;
     let numbers = [0, 1, shards / 2 - 1, shards / 2, (vocab - 1) / 33, shards - 1];
@@ -666,6 +669,8 @@ fn vocabularies_of_giant_size() {
     giant::<i64>(vocab, shards, &numbers);
     giant::<u64>(vocab, shards, &numbers);
     giant::<u8>(vocab, shards, &numbers);
+    giant::<i16>(70_001, 3, &[0, 1, 2]);
+    giant::<u16>(70_001, 3, &[0, 1, 2]);
 }
 
 #[test]
