@@ -14,10 +14,16 @@ use super::tools;
 /// same time.
 pub(crate) const MODES: [&str; 3] = ["whole", "slices", "threads"];
 
-/// Options beside the strict ones. The last finds undefined behaviour; `cc` only, as clang's
-/// runtime is a package of its own.
-const LEVELS: [&[&str]; 3] =
-    [&["-O0"], &["-O3"], &["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]];
+/// Options beside the strict ones.
+const LEVELS: [&[&str]; 2] = [&["-O0"], &["-O3"]];
+
+/// The options that find undefined behaviour: clang's runtime is a package of its own.
+fn sanitize(compiler: &str) -> &'static [&'static str] {
+    match compiler {
+        "cc" => &["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+        _ => &["-O1", "-fsanitize=undefined", "-fsanitize-trap=undefined"],
+    }
+}
 
 /// A kernel that a compiler has built, with a `main` that reads and writes its buffers.
 pub(crate) struct Build {
@@ -32,10 +38,7 @@ pub(crate) struct Build {
 pub(crate) fn builds(test: &str, program: &Program) -> Vec<Build> {
     let mut builds = Vec::new();
     for compiler in tools::c_compilers(test) {
-        for level in LEVELS {
-            if compiler != "cc" && level.len() > 1 {
-                continue;
-            }
+        for level in LEVELS.into_iter().chain([sanitize(compiler)]) {
             builds.push(build(compiler, level, program));
         }
     }

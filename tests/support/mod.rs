@@ -2,5 +2,6 @@
 #![allow(dead_code)]
 
 pub(crate) mod cc;
+pub(crate) mod edges;
 pub(crate) mod hip;
 pub(crate) mod tools;

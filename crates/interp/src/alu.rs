@@ -1,5 +1,6 @@
 //! Arithmetic (docs/ir.md, S7): the one place that says what the values of the table's ops are.
 
+use half::{bf16, f16};
 use thiserror::Error;
 use uop::Const::{self, BF16, Bool, F16, F32, F64, Int};
 use uop::{AtomicOp, DType, Op};
@@ -24,16 +25,16 @@ pub enum AluError {
 pub fn alu(op: Op, dtype: DType, args: &[Const]) -> Result<Const, AluError> {
     let result = match op {
         Op::Neg => match *args {
-            [Int(a)] => integer(dtype, a.checked_neg()),
+            [Int(a)] => integer(dtype, a.overflowing_neg()),
             [F16(a)] => Ok(F16(a ^ 1 << 15)),
             [BF16(a)] => Ok(BF16(a ^ 1 << 15)),
             [F32(a)] => Ok(F32(a ^ 1 << 31)),
             [F64(a)] => Ok(F64(a ^ 1 << 63)),
             _ => Err(AluError::Type),
         },
-        Op::Add => number(dtype, args, i128::checked_add, |a, b| a + b, |a, b| a + b),
-        Op::Sub => number(dtype, args, i128::checked_sub, |a, b| a - b, |a, b| a - b),
-        Op::Mul => number(dtype, args, i128::checked_mul, |a, b| a * b, |a, b| a * b),
+        Op::Add => number(dtype, args, i128::overflowing_add, |a, b| a + b, |a, b| a + b),
+        Op::Sub => number(dtype, args, i128::overflowing_sub, |a, b| a - b, |a, b| a - b),
+        Op::Mul => number(dtype, args, i128::overflowing_mul, |a, b| a * b, |a, b| a * b),
         // The form matters: with a NaN, or zeros of two signs, it is the second.
         Op::Max => match *args {
             [a, _] if !matches!(a, Bool(_)) => {
@@ -113,15 +114,18 @@ fn extreme(maximum: bool, a: Const, b: Const) -> Const {
     if less == maximum { b } else { a }
 }
 
-/// An exact integer as a value of `dtype`; `None` is beyond `i128`, which only `index` reaches.
-fn integer(dtype: DType, exact: Option<i128>) -> Result<Const, AluError> {
-    exact.map(|value| Int(dtype.wrap(value))).ok_or(AluError::Overflow)
+/// An integer modulo 2^128, and whether it left `i128`, as a value of `dtype`: only `index` minds.
+fn integer(dtype: DType, (value, overflows): (i128, bool)) -> Result<Const, AluError> {
+    if overflows && dtype == DType::Index {
+        return Err(AluError::Overflow);
+    }
+    Ok(Int(dtype.wrap(value)))
 }
 
 fn number(
     dtype: DType,
     args: &[Const],
-    int: impl Fn(i128, i128) -> Option<i128>,
+    int: impl Fn(i128, i128) -> (i128, bool),
     single: impl Fn(f32, f32) -> f32,
     double: impl Fn(f64, f64) -> f64,
 ) -> Result<Const, AluError> {
@@ -143,9 +147,13 @@ fn same(a: Const, b: Const) -> bool {
     std::mem::discriminant(&a) == std::mem::discriminant(&b)
 }
 
-/// The float of `dtype` nearest to `value`.
+/// The float of `dtype`, of 32 bits or fewer, nearest to `value`.
 fn rounded(dtype: DType, value: f32) -> Const {
-    Const::float(dtype, value.into()).unwrap_or(Const::from(value))
+    match dtype {
+        DType::F16 => F16(f16::from_f32(value).to_bits()),
+        DType::BF16 => BF16(bf16::from_f32(value).to_bits()),
+        _ => Const::from(value),
+    }
 }
 
 fn bits(

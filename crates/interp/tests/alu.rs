@@ -24,6 +24,9 @@ fn integers_wrap() {
     is(Op::Neg, DType::I64, &[min], min);
     is(Op::Mul, DType::I64, &[min, min], Int(0));
     is(Op::Mul, DType::I64, &[min, Int(-1)], min);
+    // The product itself leaves i128.
+    let max = Int(u64::MAX.into());
+    is(Op::Mul, DType::U64, &[max, max], Int(1));
 }
 
 #[test]
@@ -127,5 +130,22 @@ fn what_does_not_fit_is_an_error() {
         (Op::Load, DType::I32, vec![Int(1)]),
     ] {
         assert_eq!(alu(op, dtype, &args), Err(AluError::Type), "{op}.{dtype} {args:?}");
+    }
+}
+
+/// Once, to nearest even, from the f32: no bit of that is lost on the way.
+#[test]
+fn halves_round_once() {
+    for (dtype, last) in [(DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 / 128.0)] {
+        let half = |value: f32| Const::float(dtype, value.into()).expect("it is a float");
+        let (one, more) = (half(1.0), half(1.0 + last));
+        is(Op::Cast, dtype, &[f(1.0 + last / 2.0)], one);
+        is(Op::Cast, dtype, &[f(1.0 + last / 2.0 + f32::EPSILON)], more);
+        is(Op::Cast, dtype, &[f(1.0 + last / 2.0 - f32::EPSILON)], one);
+        // To f32 first, where it is a tie.
+        is(Op::Cast, dtype, &[Const::from(1.0 + f64::from(last / 2.0) + 1e-12)], one);
+        is(Op::Add, dtype, &[one, half(last / 2.0)], one);
+        is(Op::Add, dtype, &[more, half(last / 2.0)], half(1.0 + 2.0 * last));
+        is(Op::Add, dtype, &[one, half(last / 2.0 + last / 64.0)], more);
     }
 }

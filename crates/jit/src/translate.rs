@@ -402,16 +402,19 @@ impl<'p> Translator<'p, '_> {
             }
             (Op::And, Bool | Signed | Unsigned) => ins.band(x[0], x[1]),
             (Op::Or, Bool | Signed | Unsigned) => ins.bor(x[0], x[1]),
-            (Op::CmpLt, Bool | Unsigned) => ins.icmp(IntCC::UnsignedLessThan, x[0], x[1]),
+            (Op::CmpLt, Unsigned) => ins.icmp(IntCC::UnsignedLessThan, x[0], x[1]),
             (Op::CmpLt, Signed) => ins.icmp(IntCC::SignedLessThan, x[0], x[1]),
             (Op::CmpLt, Float) => ins.fcmp(FloatCC::LessThan, x[0], x[1]),
             (Op::CmpNe, Bool | Signed | Unsigned) => ins.icmp(IntCC::NotEqual, x[0], x[1]),
             (Op::CmpNe, Float) => ins.fcmp(FloatCC::NotEqual, x[0], x[1]),
             (Op::CmpEq, Bool | Signed | Unsigned) => ins.icmp(IntCC::Equal, x[0], x[1]),
             (Op::CmpEq, Float) => ins.fcmp(FloatCC::Equal, x[0], x[1]),
-            (Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min, Bool | Half)
+            (
+                Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min | Op::CmpLt,
+                Bool | Half,
+            )
             | (Op::And | Op::Or, Float | Half)
-            | (Op::CmpLt | Op::CmpNe | Op::CmpEq, Half)
+            | (Op::CmpNe | Op::CmpEq, Half)
             | (
                 // None of these is arithmetic.
                 Op::Param

@@ -64,32 +64,20 @@ impl Alu<'_> {
             (Op::And, Int) => Infix::BIT_AND.apply(x(0), x(1)),
             (Op::Or, Int) => Infix::BIT_OR.apply(x(0), x(1)),
 
-            // Of `<` between booleans compilers warn.
-            (Op::CmpLt, Bool) => Infix::AND.apply(&x(0).not(), x(1)),
-            (Op::Min | Op::And, Bool) => Infix::AND.apply(x(0), x(1)),
-            (Op::Max | Op::Or, Bool) => Infix::OR.apply(x(0), x(1)),
+            (Op::And, Bool) => Infix::AND.apply(x(0), x(1)),
+            (Op::Or, Bool) => Infix::OR.apply(x(0), x(1)),
             (Op::CmpLt, Int | Float) => Infix::LT.apply(x(0), x(1)),
             // The graph has no other negation.
             (Op::CmpEq, Bool) if x(1).text == "false" => x(0).not(),
             (Op::CmpNe, Bool | Int | Float) => Infix::NE.apply(x(0), x(1)),
             (Op::CmpEq, Bool | Int | Float) => Infix::EQ.apply(x(0), x(1)),
 
-            (Op::Neg | Op::Add | Op::Sub | Op::Mul, Bool)
-            | (Op::And | Op::Or, Float)
-            | (
-                Op::Neg
-                | Op::Add
-                | Op::Sub
-                | Op::Mul
-                | Op::Max
-                | Op::Min
-                | Op::And
-                | Op::Or
-                | Op::CmpLt
-                | Op::CmpNe
-                | Op::CmpEq,
-                Half,
+            (
+                Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min | Op::CmpLt,
+                Bool | Half,
             )
+            | (Op::And | Op::Or, Float | Half)
+            | (Op::CmpNe | Op::CmpEq, Half)
             | (
                 Op::Param
                 | Op::Buffer
@@ -116,7 +104,7 @@ impl Alu<'_> {
         let (from, to) = (self.operand, self.result);
         match op {
             Op::Cast if from.is_half() && to.is_half() => None,
-            Op::Cast if (from.is_half() || to.is_half()) && !self.dialect.native_halves => {
+            Op::Cast if self.dialect.is_bits(from) || self.dialect.is_bits(to) => {
                 Some(Helper::Convert(from, to))
             }
             Op::Cast if from.is_float() && to.is_int() => Some(Helper::Convert(from, to)),
@@ -159,8 +147,8 @@ impl Alu<'_> {
         let (from, to) = (Class::of(self.operand)?, Class::of(self.result)?);
         Some(match (from, to) {
             _ if self.operand == self.result => x.clone(),
-            (Class::Half, to) if to != Class::Float => return None,
-            (from, Class::Half) if from != Class::Float => return None,
+            (Class::Half, _) if self.result != DType::F32 => return None,
+            (_, Class::Half) if self.operand != DType::F32 => return None,
             (Class::Int, Class::Bool) => Infix::NE.apply(x, &Text::int(0, DType::I32)),
             (Class::Float, Class::Bool) => {
                 Infix::NE.apply(x, &Text::float(Const::zero(self.operand)))

@@ -5,8 +5,7 @@ use uop::{AtomicOp, DType};
 
 use crate::emit::{Helper, Kernel};
 
-/// A language of the C family. [`C`] is the base; another one is a constant that states only its
-/// differences.
+/// A language of the C family: what it does not share with the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Dialect {
     /// The name in messages.
@@ -15,8 +14,9 @@ pub struct Dialect {
     pub caps: Caps,
     /// The names of the scalar types; `None` if there are no values of that type.
     pub(crate) types: fn(DType) -> Option<&'static str>,
-    /// Whether floats of 16 bits convert from and to `float` by a cast; else they are bits.
-    pub(crate) native_halves: bool,
+    /// Whether there is an f16, which converts from and to `float` by a cast; else it is its bits,
+    /// as bf16 is everywhere.
+    pub(crate) native_f16: bool,
     pub(crate) restrict: &'static str,
     /// What precedes the result type of a helper.
     pub(crate) helper: &'static str,
@@ -74,7 +74,7 @@ pub const C: Dialect = Dialect {
     name: "c",
     caps: Caps { grid: None, narrow_index: false },
     types: c_type,
-    native_halves: false,
+    native_f16: false,
     restrict: "restrict",
     helper: "static",
     entry_suffix: "_range",
@@ -101,7 +101,7 @@ pub const HIP: Dialect = Dialect {
         narrow_index: true,
     },
     types: hip_type,
-    native_halves: true,
+    native_f16: true,
     // C++ has no `restrict`.
     restrict: "__restrict__",
     helper: "static __device__",
@@ -114,7 +114,6 @@ pub const HIP: Dialect = Dialect {
     notes: hip_notes,
     prelude: hip_prelude,
     functions: hip_functions,
-    ..C
 };
 
 impl Dialect {
@@ -122,6 +121,11 @@ impl Dialect {
     /// text.
     pub(crate) fn entry_name(&self, kernel: &str) -> String {
         format!("{kernel}{}", self.entry_suffix)
+    }
+
+    /// Whether `dtype` is a float of which there are only the bits here.
+    pub(crate) fn is_bits(&self, dtype: DType) -> bool {
+        dtype == DType::BF16 || dtype == DType::F16 && !self.native_f16
     }
 
     /// The name of `dtype`, one that has values here.
@@ -157,11 +161,11 @@ fn hip_type(dtype: DType) -> Option<&'static str> {
         DType::I32 => "int",
         DType::I64 => "long",
         DType::U8 => "unsigned char",
-        DType::U16 => "unsigned short",
+        // clang 19 has a `__bf16`, but no code for a bool as one: "cannot select".
+        DType::U16 | DType::BF16 => "unsigned short",
         DType::U32 => "unsigned",
         DType::U64 => "unsigned long",
         DType::F16 => "_Float16",
-        DType::BF16 => "__bf16",
         DType::F32 => "float",
         DType::F64 => "double",
     })

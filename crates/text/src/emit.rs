@@ -229,10 +229,8 @@ impl Helper {
             Helper::Convert(from, to) => {
                 let (min, max) = to.int_range().unwrap_or_default();
                 // The bounds are powers of two: exact as floats, as the largest integers are not.
-                let float = |value: i128| {
-                    Text::float(Const::float(from, value as f64).unwrap_or(Const::F64(0))).text
-                };
-                let (lo, hi, zero) = (float(min), float(max + 1), float(0));
+                let suffix = if from == DType::F64 { "" } else { "f" };
+                let (lo, hi) = (format!("{min}.0{suffix}"), format!("{}.0{suffix}", max + 1));
                 let [min, max] = [min, max].map(|value| Text::int(value, to).text);
                 format!(
                     "/* Truncates and saturates; NaN gives 0. */\n\
@@ -240,7 +238,7 @@ impl Helper {
                          if ({lo} <= x && x < {hi}) {{\n        \
                              return ({ty})x;\n    \
                          }}\n    \
-                         return x < {zero} ? {min} : {zero} < x ? {max} : 0;\n\
+                         return x < 0.0{suffix} ? {min} : 0.0{suffix} < x ? {max} : 0;\n\
                      }}\n",
                     ty = ty(to),
                     from = ty(from),
@@ -674,7 +672,7 @@ impl<'a> Emitter<'a> {
                 Text::atom(value.to_string())
             }
             Const::Int(value) => Text::int(value, dtype),
-            Const::F16(bits) | Const::BF16(bits) if !self.dialect.native_halves => {
+            Const::F16(bits) | Const::BF16(bits) if self.dialect.is_bits(dtype) => {
                 Text::atom(format!("0x{bits:04x}"))
             }
             Const::F16(_) | Const::BF16(_) => {

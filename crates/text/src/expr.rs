@@ -119,21 +119,21 @@ impl Text {
     /// The integer constant `value` of `dtype`.
     pub(crate) fn int(value: i128, dtype: DType) -> Text {
         // `long long` is no narrower than any 64-bit type, whatever that is an alias of.
-        let wide = if dtype.size() == Some(8) { "LL" } else { "" };
+        let suffix = if dtype.size() == Some(8) { "LL" } else { "" };
+        let unsigned = format!("{value}U{suffix}");
         if matches!(dtype, DType::U32 | DType::U64) {
-            return Text::atom(format!("{value}U{wide}"));
+            return Text::atom(unsigned);
         }
-        let suffix = wide;
-        if matches!(dtype, DType::I32 | DType::I64) && dtype.int_range().map(|r| r.0) == Some(value)
-        {
+        let wide = matches!(dtype, DType::I32 | DType::I64);
+        if wide && dtype.int_range().is_some_and(|(min, _)| min == value) {
             // There are no negative literals, and the negated one would be out of range.
             return Text::atom(format!("({}{suffix} - 1)", value + 1));
         }
         if value < 0 {
             return Text::new(Prec::Unary, format!("{value}{suffix}"));
         }
-        let unsigned = Text::atom(format!("{value}U{suffix}"));
-        Text { unsigned: Some(Box::new(unsigned)), ..Text::atom(format!("{value}{suffix}")) }
+        let unsigned = Some(Box::new(Text::atom(unsigned)));
+        Text { unsigned, ..Text::atom(format!("{value}{suffix}")) }
     }
 
     /// The f32 or f64 constant `value`, which is not NaN: the shortest decimal that reads back to the

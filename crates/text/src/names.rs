@@ -113,7 +113,9 @@ fn is_reserved(name: &str) -> bool {
     let of_implementation = bytes.next() == Some(b'_')
         && bytes.next().is_some_and(|b| b == b'_' || b.is_ascii_uppercase())
         && !name.ends_with("___");
-    let helper = HELPERS.split_ascii_whitespace().any(|start| name.starts_with(start));
+    // No helper ends so.
+    let helper = !name.ends_with('_')
+        && HELPERS.split_ascii_whitespace().any(|start| name.starts_with(start));
     helper || contains(RESERVED, name) || macro_of_stdint || of_implementation
 }
 

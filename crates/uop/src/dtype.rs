@@ -197,8 +197,8 @@ impl Const {
     /// The float of `dtype` nearest to `value`, ties to even; `None` if `dtype` is no float.
     pub fn float(dtype: DType, value: f64) -> Option<Const> {
         match dtype {
-            DType::F16 => Some(Const::F16(f16::from_f64(value).to_bits())),
-            DType::BF16 => Some(Const::BF16(bf16::from_f64(value).to_bits())),
+            DType::F16 => Some(Const::F16(f16::from_f32(to_odd(value)).to_bits())),
+            DType::BF16 => Some(Const::BF16(bf16::from_f32(to_odd(value)).to_bits())),
             DType::F32 => Some(Const::F32((value as f32).to_bits())),
             DType::F64 => Some(Const::F64(value.to_bits())),
             _ => None,
@@ -260,6 +260,18 @@ impl Const {
     pub fn is_nan(self) -> bool {
         self.as_float().is_some_and(f64::is_nan)
     }
+}
+
+/// The f32 towards 0 from `value`, with its last bit set if it is another number: rounded once more,
+/// to fewer bits, it gives what `value` does (Boldo and Melquiond, "When double rounding is odd",
+/// 2005).
+fn to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    if f64::from(near) == value || value.is_nan() {
+        return near;
+    }
+    let away = u32::from(f64::from(near.abs()) > value.abs());
+    f32::from_bits((near.to_bits() - away) | 1)
 }
 
 impl From<f32> for Const {

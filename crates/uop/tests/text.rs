@@ -689,7 +689,7 @@ impl Recipe {
         let mut arg = self.arg(Op::ALL[self.arg % Op::ALL.len()], dtype, &self.name);
         match &mut arg {
             Arg::Const(value) if self.flags.1 => {
-                *value = self.value(DType::ALL[self.arg % DType::ALL.len()])
+                *value = self.value(DType::ALL[self.arg % DType::ALL.len()]);
             }
             Arg::Special(special) => *special = Special::Item(self.number as u8),
             Arg::Access(access) => access.assume_disjoint = self.flags.1,

@@ -21,8 +21,9 @@ impl Builder {
             program: Program {
                 name: name.to_string(),
                 params: Vec::new(),
+                variables: Vec::new(),
                 registers: Vec::new(),
-                launch: Launch::Range { extent: 1 },
+                launch: Launch::Range { extent: lower::Size::from(1) },
                 values: SlotMap::with_key(),
                 body: Vec::new(),
             },
@@ -35,7 +36,7 @@ impl Builder {
         self.program.params.push(ProgramParam {
             name: format!("p{slot}"),
             dtype,
-            shape: vec![len],
+            shape: vec![len.into()],
             mutable,
         });
         Storage::Param(slot)
@@ -176,5 +177,5 @@ pub(crate) fn pointer<T>(slice: &mut [T]) -> *mut u8 {
 pub(crate) fn run(code: &Code, buffers: &[*mut u8], begin: i64, end: i64) {
     // SAFETY: the pointers come from `pointer`, of slices of the length and type of the
     // parameters, borrowed mutably by the test; the programs stay within them.
-    unsafe { code.run(buffers, begin, end) }
+    unsafe { code.run(buffers, &[], begin, end) }
 }

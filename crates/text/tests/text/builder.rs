@@ -17,6 +17,7 @@ impl Builder {
         let program = Program {
             name: name.to_owned(),
             params: Vec::new(),
+            variables: Vec::new(),
             registers: Vec::new(),
             launch,
             values: SlotMap::with_key(),
@@ -38,7 +39,7 @@ impl Builder {
         shape: &[u64],
         mutable: bool,
     ) -> Storage {
-        let (name, shape) = (name.to_owned(), shape.to_vec());
+        let (name, shape) = (name.to_owned(), shape.iter().map(|&n| n.into()).collect());
         self.program.params.push(ProgramParam { name, dtype, shape, mutable });
         Storage::Param(self.program.params.len() - 1)
     }

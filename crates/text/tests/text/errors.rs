@@ -7,6 +7,7 @@ use uop::{DType, Op};
 
 use crate::builder::Builder;
 use crate::programs::{launch, saxpy};
+use crate::support::edges::{arity, lowered_ops_on, ops_on};
 
 #[track_caller]
 fn check(program: &Program, dialect: &Dialect, want: Expect) {
@@ -39,4 +40,30 @@ fn everything_at_once() {
             r#"no-name as c: "no-name" is not an identifier; "out put" is not an identifier; no type index; no index block.?; no add on bool; no atomic add on bool"#
         ]],
     );
+}
+
+/// Lowering leaves no such op.
+#[test]
+fn halves_are_not_computed_on() {
+    for dtype in [DType::F16, DType::BF16] {
+        for (op, result) in ops_on(dtype) {
+            if lowered_ops_on(dtype).contains(&(op, result)) {
+                continue;
+            }
+            for (dialect, grid) in [(&C, false), (&HIP, true)] {
+                let mut b = Builder::new("refused", launch(grid, 4));
+                let out = b.param("out", result, &[4], true);
+                let x = b.param("x", dtype, &[4], false);
+                b.instances(|b, i| {
+                    let x = b.load(x, i);
+                    let args = [x; 2][..arity(op)].iter().copied().collect();
+                    let value = b.define(result, Expr::Alu { op, args, exact: false });
+                    b.store(out, i, value);
+                });
+                let error = emit(&b.finish(), dialect).expect_err("it has no text").to_string();
+                let want = format!("refused as {}: no {op} on {dtype}", dialect.name);
+                assert_eq!(error, want);
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use expect_test::{ExpectFile, expect_file};
 use lower::Program;
 use text::{C, HIP, emit};
 
-use crate::programs::{embedding_bwd, histogram, registers, saxpy, torture};
+use crate::programs::{embedding_bwd, halves, histogram, registers, saxpy, torture, wrapping};
 
 #[track_caller]
 fn check(program: impl Fn(bool) -> Program, c: ExpectFile, hip: ExpectFile) {
@@ -42,4 +42,16 @@ fn golden_registers() {
 #[test]
 fn golden_torture() {
     check(torture, expect_file!["golden/torture.c"], expect_file!["golden/torture.hip"]);
+}
+
+#[test]
+fn golden_halves() {
+    let program = |grid| halves(grid, 1000);
+    check(program, expect_file!["golden/halves.c"], expect_file!["golden/halves.hip"]);
+}
+
+#[test]
+fn golden_wrapping() {
+    let program = |grid| wrapping(grid, 1000);
+    check(program, expect_file!["golden/wrapping.c"], expect_file!["golden/wrapping.hip"]);
 }

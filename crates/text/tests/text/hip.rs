@@ -6,7 +6,7 @@ use lower::Program;
 use text::{HIP, emit};
 
 use crate::fuzz;
-use crate::programs::{embedding_bwd, histogram, registers, saxpy, torture};
+use crate::programs::{embedding_bwd, halves, histogram, registers, saxpy, torture, wrapping};
 use crate::support::hip::{self, CHIPS};
 use crate::support::tools::{self, hip_compiler};
 
@@ -25,6 +25,8 @@ fn every_program_compiles_for_every_chip() {
         histogram(true, 9),
         registers(true, 7),
         torture(true),
+        halves(true, 5),
+        wrapping(true, 5),
     ];
     let random = [0, 1, 2].map(|seed| fuzz::random(seed, true).0);
     for program in programs.iter().chain(&random) {

@@ -11,4 +11,3 @@ mod programs;
 mod run;
 #[path = "../../../../tests/support/mod.rs"]
 mod support;
-mod value;

@@ -1,15 +1,16 @@
 //! The programs of several tests.
 
 use lower::{Launch, LaunchIndex, Program};
-use uop::{DType, Op};
+use uop::{Const, DType, Op};
 
 use crate::builder::Builder;
+use crate::support::edges::{arity, lowered_ops_on};
 
 /// No grid, or one of `extent` blocks of one work-item.
 pub(crate) fn launch(grid: bool, extent: u64) -> Launch {
     match grid {
-        true => Launch::Grid { grid: [extent, 1, 1], block: [1, 1, 1] },
-        false => Launch::Range { extent },
+        true => Launch::Grid { grid: [extent, 1, 1].map(lower::Size::from), block: [1, 1, 1] },
+        false => Launch::Range { extent: extent.into() },
     }
 }
 
@@ -17,8 +18,8 @@ pub(crate) fn launch(grid: bool, extent: u64) -> Launch {
 /// 256 columns a block.
 pub(crate) fn embedding_bwd(grid: bool, n: u64, v: u64, d: u64) -> Program {
     let launch = match grid {
-        true => Launch::Grid { grid: [n, d / 256, 1], block: [256, 1, 1] },
-        false => Launch::Range { extent: n },
+        true => Launch::Grid { grid: [n, d / 256, 1].map(lower::Size::from), block: [256, 1, 1] },
+        false => Launch::Range { extent: n.into() },
     };
     let mut b = Builder::new("embedding_bwd", launch);
     let grad_weight = b.param("grad_weight", DType::F32, &[v, d], true);
@@ -212,7 +213,7 @@ pub(crate) fn torture(grid: bool) -> Program {
     let either = b.alu(Op::Where, &[u, infinity, nan]);
     b.store(floats, at[3], either);
 
-    // (x < y) == (z < t), u && (v || w) || …, !u && …, comparisons of comparisons.
+    // (x < y) == (z < t), u && (v || w) || …, comparisons of comparisons.
     let left = b.alu(Op::CmpLt, &[x, y]);
     let right = b.alu(Op::CmpLt, &[z, t]);
     let same = b.alu(Op::CmpEq, &[left, right]);
@@ -224,8 +225,8 @@ pub(crate) fn torture(grid: bool) -> Program {
     let or = b.alu(Op::Or, &[and, both]);
     b.store(bools, at[1], or);
     let less = b.alu(Op::CmpLt, &[f, g]);
-    let less = b.alu(Op::CmpLt, &[less, v]);
-    b.store(bools, at[2], less);
+    let other = b.alu(Op::CmpNe, &[less, v]);
+    b.store(bools, at[2], other);
     let and = b.alu(Op::And, &[x, at[4]]);
     let never = b.alu(Op::CmpEq, &[and, at[8]]);
     b.store(bools, at[3], never);
@@ -245,10 +246,68 @@ pub(crate) fn torture(grid: bool) -> Program {
     b.finish()
 }
 
+/// `out[i] = x[i] > 0 ? x[i] * w[i] : 0.1`, and the sum of both in f16, computed in f32: bf16[n],
+/// f16[n], bf16[n], f16[n].
+pub(crate) fn halves(grid: bool, n: u64) -> Program {
+    let mut b = Builder::new("halves", launch(grid, n));
+    let out = b.param("out", DType::BF16, &[n], true);
+    let sums = b.param("sums", DType::F16, &[n], true);
+    let x = b.param("x", DType::BF16, &[n], false);
+    let w = b.param("w", DType::F16, &[n], false);
+    b.instances(|b, i| {
+        let tenth = Const::float(DType::BF16, 0.1).expect("it is a float");
+        let (zero, tenth) = (b.f32(0.0), b.constant(DType::BF16, tenth));
+        let half = b.constant(DType::F16, Const::F16(0x3800));
+        let [x, w] = [b.load(x, i), b.load(w, i)].map(|half| b.cast(half, DType::F32));
+        let product = b.alu(Op::Mul, &[x, w]);
+        let product = b.cast(product, DType::BF16);
+        let positive = b.alu(Op::CmpLt, &[zero, x]);
+        let chosen = b.alu(Op::Where, &[positive, product, tenth]);
+        b.store(out, i, chosen);
+        let sum = b.alu(Op::Add, &[x, w]);
+        let sum = b.cast(sum, DType::F16);
+        let chosen = b.alu(Op::Where, &[positive, sum, half]);
+        b.store(sums, i, chosen);
+    });
+    b.finish()
+}
+
+/// `bytes[i] = max(x[i] * 3 - x[i] * x[i], 200)`, `words[i] = words[i] * a - x[i]`, and
+/// `scaled[i] = words[i] * scale[i]`: u8[n], u64[n], u64[n], u8[n], f64[n].
+pub(crate) fn wrapping(grid: bool, n: u64) -> Program {
+    let mut b = Builder::new("wrapping", launch(grid, n));
+    let bytes = b.param("bytes", DType::U8, &[n], true);
+    let words = b.param("words", DType::U64, &[n], true);
+    let scaled = b.param("scaled", DType::U64, &[n], true);
+    let x = b.param("x", DType::U8, &[n], false);
+    let scale = b.param("scale", DType::F64, &[n], false);
+    b.instances(|b, i| {
+        let x = b.load(x, i);
+        let [three, least] = [3, 200].map(|n| b.constant(DType::U8, Const::Int(n)));
+        let triple = b.alu(Op::Mul, &[x, three]);
+        let square = b.alu(Op::Mul, &[x, x]);
+        let difference = b.alu(Op::Sub, &[triple, square]);
+        let most = b.alu(Op::Max, &[difference, least]);
+        b.store(bytes, i, most);
+        let word = b.load(words, i);
+        let factor = b.constant(DType::U64, Const::Int(0xd134_2543_de82_ef95));
+        let product = b.alu(Op::Mul, &[word, factor]);
+        let wide = b.cast(x, DType::U64);
+        let word = b.alu(Op::Sub, &[product, wide]);
+        b.store(words, i, word);
+        let float = b.cast(word, DType::F64);
+        let scale = b.load(scale, i);
+        let product = b.alu(Op::Mul, &[float, scale]);
+        let product = b.cast(product, DType::U64);
+        b.store(scaled, i, product);
+    });
+    b.finish()
+}
+
 /// `out_K[i] = op(a[i], b[i])` for every op on operands of `dtype`, and every cast from it.
 pub(crate) fn every_op(dtype: DType, n: u64) -> Program {
     let mut b = Builder::new("every_op", launch(false, n));
-    let ops = crate::value::ops_on(dtype);
+    let ops = lowered_ops_on(dtype);
     let outs: Vec<_> = ops
         .iter()
         .map(|(op, result)| b.param(&format!("out_{op}_{result}"), *result, &[n], true))
@@ -261,8 +320,7 @@ pub(crate) fn every_op(dtype: DType, n: u64) -> Program {
             let [x, y] = [b.load(x, i), b.load(y, i)];
             let value = match op {
                 Op::Cast => b.cast(x, result),
-                Op::Neg => b.alu(op, &[x]),
-                _ => b.alu(op, &[x, y]),
+                _ => b.alu(op, &[x, y][..arity(op)]),
             };
             b.store(out, i, value);
         }

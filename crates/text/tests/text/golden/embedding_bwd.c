@@ -38,10 +38,15 @@ static float atomic_add_f32(float *p, float value) {
     return old;
 }
 
-void embedding_bwd_range(void *const *buffers, int64_t begin, int64_t end) {
+void embedding_bwd_range(
+    void *const *buffers,
+    const int64_t *variables,
+    int64_t begin,
+    int64_t end) {
     float *grad_weight = buffers[0];
     const float *restrict grad_emb = buffers[1];
     const int32_t *restrict idx = buffers[2];
+    (void)variables;
     for (int64_t i0 = begin; i0 < end; ++i0) {
         for (int64_t i1 = 0LL; i1 < 768LL; ++i1) {
             const int32_t idx_0 = idx[i0];
@@ -58,5 +63,5 @@ void embedding_bwd(
     const float *restrict grad_emb,
     const int32_t *restrict idx) {
     void *const buffers[] = {grad_weight, (void *)grad_emb, (void *)idx};
-    embedding_bwd_range(buffers, 0, 4096);
+    embedding_bwd_range(buffers, 0, 0, 4096);
 }

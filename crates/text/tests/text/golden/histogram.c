@@ -25,10 +25,11 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-void histogram_range(void *const *buffers, int64_t begin, int64_t end) {
+void histogram_range(void *const *buffers, const int64_t *variables, int64_t begin, int64_t end) {
     int32_t *counts = buffers[0];
     int64_t *total = buffers[1];
     const int32_t *restrict keys = buffers[2];
+    (void)variables;
     for (int64_t i0 = begin; i0 < end; ++i0) {
         const int32_t keys_0 = keys[i0];
         __atomic_fetch_add(&counts[keys_0 & 7], 1, __ATOMIC_RELAXED);
@@ -38,5 +39,5 @@ void histogram_range(void *const *buffers, int64_t begin, int64_t end) {
 
 void histogram(int32_t *counts, int64_t *total, const int32_t *restrict keys) {
     void *const buffers[] = {counts, total, (void *)keys};
-    histogram_range(buffers, 0, 1000);
+    histogram_range(buffers, 0, 0, 1000);
 }

@@ -26,10 +26,11 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-void registers_range(void *const *buffers, int64_t begin, int64_t end) {
+void registers_range(void *const *buffers, const int64_t *variables, int64_t begin, int64_t end) {
     float *restrict out = buffers[0];
     const float *restrict x = buffers[1];
     const float *restrict w = buffers[2];
+    (void)variables;
     float r0[1] = {0};
     float r1[5] = {0};
     int32_t r2[2] = {0};
@@ -60,5 +61,5 @@ void registers(
     const float *restrict w,
     const float *restrict spare) {
     void *const buffers[] = {out, (void *)x, (void *)w, (void *)spare};
-    registers_range(buffers, 0, 10);
+    registers_range(buffers, 0, 0, 10);
 }

@@ -30,10 +30,11 @@
 #pragma GCC diagnostic ignored "-Wtautological-compare"
 #pragma GCC diagnostic ignored "-Wtype-limits"
 
-void saxpy_range(void *const *buffers, int64_t begin, int64_t end) {
+void saxpy_range(void *const *buffers, const int64_t *variables, int64_t begin, int64_t end) {
     float *restrict y = buffers[0];
     const float *restrict x = buffers[1];
     const bool *restrict mask = buffers[2];
+    (void)variables;
     for (int64_t i0 = begin; i0 < end; ++i0) {
         if ((i0 & 1LL) == 0LL) {
             const bool mask_0 = mask[i0];
@@ -46,5 +47,5 @@ void saxpy_range(void *const *buffers, int64_t begin, int64_t end) {
 
 void saxpy(float *restrict y, const float *restrict x, const bool *restrict mask) {
     void *const buffers[] = {y, (void *)x, (void *)mask};
-    saxpy_range(buffers, 0, 1000);
+    saxpy_range(buffers, 0, 0, 1000);
 }

@@ -45,10 +45,10 @@ static int64_t f32_to_i64(float x) {
     if (-9223372036854775808.0f <= x && x < 9223372036854775808.0f) {
         return (int64_t)x;
     }
-    return x < 0.0f ? -9223372036854775807LL - 1 : 0.0f < x ? 9223372036854775807LL : 0;
+    return x < 0.0f ? (-9223372036854775807LL - 1) : 0.0f < x ? 9223372036854775807LL : 0;
 }
 
-void torture_range(void *const *buffers, int64_t begin, int64_t end) {
+void torture_range(void *const *buffers, const int64_t *variables, int64_t begin, int64_t end) {
     int32_t *restrict ints = buffers[0];
     float *restrict floats = buffers[1];
     bool *restrict bools = buffers[2];
@@ -56,6 +56,7 @@ void torture_range(void *const *buffers, int64_t begin, int64_t end) {
     const int32_t *restrict p = buffers[4];
     const float *restrict q = buffers[5];
     const bool *restrict r = buffers[6];
+    (void)variables;
     (void)begin;
     (void)end;
     const int32_t p_0 = p[0];
@@ -90,7 +91,7 @@ void torture_range(void *const *buffers, int64_t begin, int64_t end) {
     floats[3] = v5;
     bools[0] = (p_0 < p_1) == (p_2 < p_3);
     bools[1] = (r_0 && (r_1 || r_2)) || (q_0 < q_1 && r_1);
-    bools[2] = !(q_0 < q_1) && r_1;
+    bools[2] = (q_0 < q_1) != r_1;
     bools[3] = (p_0 & 4) == 8;
     const int64_t v6 = (int64_t)((uint64_t)(-9223372036854775807LL - 1) - (uint64_t)(int64_t)p_0);
     longs[0] = v6;
@@ -107,5 +108,5 @@ void torture(
     const float *restrict q,
     const bool *restrict r) {
     void *const buffers[] = {ints, floats, bools, longs, (void *)p, (void *)q, (void *)r};
-    torture_range(buffers, 0, 1);
+    torture_range(buffers, 0, 0, 1);
 }

@@ -53,7 +53,7 @@ static __device__ long f32_to_i64(float x) {
     if (-9223372036854775808.0f <= x && x < 9223372036854775808.0f) {
         return (long)x;
     }
-    return x < 0.0f ? -9223372036854775807LL - 1 : 0.0f < x ? 9223372036854775807LL : 0;
+    return x < 0.0f ? (-9223372036854775807LL - 1) : 0.0f < x ? 9223372036854775807LL : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(1) torture(
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(1) torture(
     floats[3] = v5;
     bools[0] = (p_0 < p_1) == (p_2 < p_3);
     bools[1] = (r_0 && (r_1 || r_2)) || (q_0 < q_1 && r_1);
-    bools[2] = !(q_0 < q_1) && r_1;
+    bools[2] = (q_0 < q_1) != r_1;
     bools[3] = (p_0 & 4) == 8;
     const long v6 = (long)((unsigned long)(-9223372036854775807LL - 1) - (unsigned long)(long)p_0);
     longs[0] = v6;
