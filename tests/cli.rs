@@ -175,6 +175,139 @@ fn every_device_and_target() {
     assert!(help.contains("Examples:") && help.contains("Exit codes:"), "{help}");
 }
 
+/// The bytes behind the header of an array.
+fn elements(path: &Path) -> Vec<u8> {
+    let file = fs::read(path).expect("it was written");
+    file[10 + usize::from(u16::from_le_bytes([file[8], file[9]]))..].to_vec()
+}
+
+#[test]
+fn symbolic_tokens_and_shards() {
+    let shell = Shell::new();
+    let shards = 4;
+    // With one token, those of all shards but one add nothing.
+    for (dim, vocab, counts) in [(768, 50257, &[65][..]), (5, 51, &[1, 7, 300])] {
+        let new = format!("new embedding_bwd --tokens 1..65536 --dim {dim} --vocab {vocab}");
+        let new = format!("{new} --idx i64 --grad bf16");
+        shell.write("whole.uop", shell.ok(&new));
+        let kernel = shell.ok(&format!("{new} --shards {shards}"));
+        shell.write("k.uop", &kernel);
+        assert_eq!(shell.ok("check k.uop"), "");
+        assert_eq!(shell.ok("fmt k.uop"), kernel);
+        let hip = shell.ok("emit k.uop --target hip");
+        let grid = format!("Launch exactly tokens x {} x 1 blocks", (dim + 255) / 256);
+        assert!(hip.contains(&grid) && hip.contains(" *__restrict__ grad_emb"), "{hip}");
+        let c = shell.ok("emit k.uop --target c");
+        assert!(c.contains("    int64_t _device_num,\n    int64_t tokens)"), "{c}");
+        assert!(c.contains("const uint16_t *restrict grad_emb"), "{c}");
+
+        for &n in counts {
+            // Every shard gets some, and there are bad ones.
+            let idx = Array1::from_shape_fn(n, |i| (i as i64 * 7919) % (vocab + 9) - 4);
+            npy(&shell.path("idx.npy"), &idx);
+            // bf16 is the upper half of f32; small integers have a zero there.
+            let value = |i: usize, j: usize| ((i * 31 + j) % 19) as f32 - 9.0;
+            let bits = |i, j| (value(i, j).to_bits() >> 16) as u16;
+            npy(
+                &shell.path("ge.npy"),
+                &Array2::from_shape_fn((n, dim as usize), |(i, j)| bits(i, j)),
+            );
+            let run = |kernel: &str, more: &str| {
+                shell.ok(&format!(
+                    "run {kernel} --arg idx=idx.npy --arg grad_emb=ge.npy --var tokens={n} {more} \
+                     --out grad_weight=gw.npy"
+                ));
+                elements(&shell.path("gw.npy"))
+            };
+            let whole = run("whole.uop", "");
+            let mut want = vec![0.0f32; whole.len() / 4];
+            for (i, &token) in idx.iter().enumerate() {
+                let row = token.clamp(0, vocab - 1) as usize * dim as usize;
+                for (j, sum) in want[row..][..dim as usize].iter_mut().enumerate() {
+                    *sum += value(i, j);
+                }
+            }
+            assert!(whole == want.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+            let part = |k| run("k.uop", &format!("--var _device_num={k}"));
+            let parts: Vec<Vec<u8>> = (0..shards).map(part).collect();
+            assert!(parts.iter().all(|part| part.len() == parts[0].len()));
+            assert!(parts.concat()[..whole.len()] == whole, "dim {dim}, {n} tokens");
+        }
+    }
+    let file = "run k.uop --device null --var tokens=3";
+    let each = "expected each of the variables `_device_num`, `tokens` once, found";
+    for (vars, want) in [
+        ("", "variable `_device_num` has no value; give --var _device_num=INT, from 0 to 3"),
+        ("--var _device_num=4", "--var: expected variable `_device_num` from 0 to 3, found 4"),
+        ("--var _device_num=-1", "--var: expected variable `_device_num` from 0 to 3, found -1"),
+        ("--var _device_num=0 --var n=1", &format!("--var: {each} `n`")),
+        ("--var _device_num=0 --var tokens=3", &format!("--var: {each} more than one value of")),
+    ] {
+        shell.fails(1, &format!("{file} {vars}"), &[want]);
+    }
+    let all =
+        ["variable `_device_num` has", "variable `tokens` has no value; give --var tokens=INT"];
+    shell.fails(1, "run k.uop", &all);
+    shell.fails(2, "run k.uop --var tokens", &["expected NAME=INT"]);
+    shell.fails(2, "run k.uop --var tokens=1e3", &["expected an integer, found `1e3`"]);
+    // An array of another number of tokens than is said.
+    npy(&shell.path("idx.npy"), &Array1::from(vec![0i64; 4]));
+    let line = "run k.uop --var tokens=3 --var _device_num=0 --arg idx=idx.npy --device null";
+    shell.fails(1, line, &["cannot read idx.npy: expected i64 [3], found i64 [4]"]);
+}
+
+#[test]
+fn tokens_of_several_axes() {
+    let shell = Shell::new();
+    let new = |tokens: &str| format!("new embedding_bwd --tokens={tokens} --dim 4 --vocab 5");
+    for (tokens, parts) in [
+        ("8,2048", &["param.f32 [8, 2048, 4] slot 1", "param.i32 [8, 2048] slot 2"][..]),
+        ("1..4,128", &["variable 1 to 4 \"tokens_0\"", "param.i32 [%1, 128] slot 2"]),
+        ("0..2,0..3", &["variable 0 to 2 \"tokens_0\"", "variable 0 to 3 \"tokens_1\""]),
+        ("0", &["param.i32 [0] slot 2"]),
+    ] {
+        let kernel = shell.ok(&new(tokens));
+        assert!(parts.iter().all(|part| kernel.contains(part)), "{kernel}");
+        shell.write("k.uop", &kernel);
+        assert_eq!(shell.ok("check k.uop"), "");
+        assert_eq!(shell.ok("fmt k.uop"), kernel);
+    }
+    let batch = shell.ok(&new("1..4,128"));
+    shell.write("k.uop", batch);
+    npy(&shell.path("idx.npy"), &Array2::from_shape_fn((3, 128), |(i, j)| (i + j) as i32 % 7 - 1));
+    let grad = ArrayD::from_shape_fn(vec![3, 128, 4], |at| (at[0] + at[1] + at[2]) as f32);
+    npy(&shell.path("ge.npy"), &grad);
+    let line = "--arg idx=idx.npy --arg grad_emb=ge.npy --out grad_weight=gw.npy";
+    shell.ok(&format!("run k.uop --var tokens_0=3 {line}"));
+    let batched = elements(&shell.path("gw.npy"));
+    assert!(batched.iter().any(|&x| x != 0));
+    shell.write("k.uop", shell.ok(&new("384")));
+    npy(
+        &shell.path("idx.npy"),
+        &Array1::from_shape_fn(384, |i| (i / 128 + i % 128) as i32 % 7 - 1),
+    );
+    npy(&shell.path("ge.npy"), &grad.into_shape_with_order((384, 4)).expect("as many elements"));
+    shell.ok(&format!("run k.uop {line}"));
+    assert!(elements(&shell.path("gw.npy")) == batched);
+
+    for (tokens, found) in [
+        ("1..", "``"),
+        ("..4", "``"),
+        ("x", "`x`"),
+        ("8,,3", "``"),
+        ("1..=4", "`=4`"),
+        ("1..2..3", "`2..3`"),
+        ("1-4", "`1-4`"),
+        ("1.5", "`1.5`"),
+    ] {
+        shell.fails(2, &new(tokens), &[&format!("expected N or LO..HI, {found} is no integer")]);
+    }
+    // Integers that make no sense are for the kernel to refuse.
+    let want = "error: the greatest number of tokens must be at least 4, found 1\n";
+    shell.fails(1, &new("4..1"), &[want]);
+    shell.fails(1, &new("-1..4"), &["error: tokens must be at least 0, found -1\n"]);
+}
+
 #[test]
 fn what_is_not_given_starts_as_zeros_and_what_is_accumulates() {
     let shell = small();

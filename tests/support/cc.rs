@@ -45,24 +45,26 @@ pub(crate) fn builds_by(compilers: &[&'static str], program: &Program) -> Vec<Bu
     let mut builds = Vec::new();
     for &compiler in compilers {
         for level in LEVELS.into_iter().chain([sanitize(compiler)]) {
-            let dir = tempfile::tempdir().expect("there is room for temporary files");
-            let source = emit(program, &C).expect("C has all of it");
-            fs::write(dir.path().join("kernel.c"), source).expect("the folder is writable");
-            fs::write(dir.path().join("driver.c"), driver(program)).expect("it is writable");
-            let paths = ["kernel.c", "driver.c", "kernel"].map(|name| dir.path().join(name));
-            let [kernel, driver, out] = paths.each_ref().map(|p| p.to_str().expect("UTF-8"));
-            let mut args = vec!["-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread"];
-            args.extend(level);
-            args.extend([kernel, driver, "-o", out]);
-            tools::run(compiler, &args, Path::new("/dev/null"));
-            builds.push(Build {
-                label: format!("{compiler} {level:?}"),
-                dir,
-                extent: extent(program),
-            });
+            builds.push(build(compiler, level, program));
         }
     }
     builds
+}
+
+/// Builds `program` with these options; a warning fails.
+#[track_caller]
+pub(crate) fn build(compiler: &str, level: &[&str], program: &Program) -> Build {
+    let dir = tempfile::tempdir().expect("there is room for temporary files");
+    let source = emit(program, &C).expect("C has all of it");
+    fs::write(dir.path().join("kernel.c"), source).expect("the folder is writable");
+    fs::write(dir.path().join("driver.c"), driver(program)).expect("it is writable");
+    let paths = ["kernel.c", "driver.c", "kernel"].map(|name| dir.path().join(name));
+    let [kernel, driver, out] = paths.each_ref().map(|p| p.to_str().expect("UTF-8"));
+    let mut args = vec!["-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread"];
+    args.extend(level);
+    args.extend([kernel, driver, "-o", out]);
+    tools::run(compiler, &args, Path::new("/dev/null"));
+    Build { label: format!("{compiler} {level:?}"), dir, extent: extent(program) }
 }
 
 impl Build {

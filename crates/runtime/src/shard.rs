@@ -31,9 +31,10 @@ pub enum Sharded<'a> {
 /// # Errors
 ///
 /// Everything is checked before anything runs. There must be as many devices as [`DEVICE_NUM`] has
-/// values, so that no part of the work is left out; the parts of a [`Split`](Sharded::Split) argument
-/// must cover it, and are disjoint; a [`Shared`](Sharded::Shared) one is only read. Otherwise, what
-/// the compilation or the launch on one of the devices says.
+/// values, or one if the kernel has no such variable, so that no part of the work is left out or done
+/// twice; the parts of a [`Split`](Sharded::Split) argument must cover it, and are disjoint; a
+/// [`Shared`](Sharded::Shared) one is only read. Otherwise, what the compilation or the launch on one
+/// of the devices says.
 pub fn shard(
     devices: &[Device],
     kernel: &KernelGraph,
@@ -46,15 +47,16 @@ pub fn shard(
     let variable = first.variables().iter().find(|variable| variable.name == DEVICE_NUM);
     let found = devices.len();
     match variable {
-        None => return Err(ShardError::NoVariable),
+        None if found > 1 => return Err(ShardError::NoVariable),
         Some(variable) if variable.lo != 0 || variable.hi != found as i64 - 1 => {
             let (lo, hi) = (variable.lo, variable.hi);
             return Err(ShardError::Devices { lo, hi, found });
         }
-        Some(_) => {}
+        _ => {}
     }
+    let number = |k| variable.map(|_| (DEVICE_NUM, k));
     let numbered: Vec<Vec<(&str, i64)>> = (0..found as i64)
-        .map(|k| options.variables.iter().copied().chain([(DEVICE_NUM, k)]).collect())
+        .map(|k| options.variables.iter().copied().chain(number(k)).collect())
         .collect();
     let threads = options.threads.unwrap_or((default_threads() / found).max(1));
     let options: Vec<LaunchOptions<'_>> = numbered

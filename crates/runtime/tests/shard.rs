@@ -66,8 +66,12 @@ fn what_would_go_wrong_is_refused_before_anything_runs() {
     assert!(matches!(error.errors[..], [LaunchErrorKind::SourceOnly { .. }]));
     let k = Kernel::new();
     let (y, i) = (k.param_mut("out", DType::I32, 3), k.range(3, AxisType::Global));
-    let x = k.param("x", DType::I32, 3);
-    let plain = y.at(i).store(x.at(i).load()).end(i).sink("plain").unwrap();
-    assert_eq!(run(&cpus(1), &plain, 3, false), ShardError::NoVariable);
+    let from = k.param("x", DType::I32, 3);
+    let plain = y.at(i).store(from.at(i).load()).end(i).sink("plain").unwrap();
+    assert_eq!(run(&cpus(2), &plain, 6, false), ShardError::NoVariable);
     assert_eq!(out, [-1; 6], "nothing has run");
+    // One device does all of it.
+    let args = &mut [Sharded::Split((&mut out[..3]).into()), Sharded::Shared((&x).into())];
+    shard(&cpus(1), &plain, args, &LaunchOptions::default()).unwrap();
+    assert_eq!(out, [7, 7, 7, -1, -1, -1]);
 }
