@@ -1,5 +1,7 @@
 //! What must hold of the arguments before a kernel may run.
 
+use std::ops::Range;
+
 use lower::{ProgramParam, ProgramVariable};
 
 use crate::buffer::Buffer;
@@ -55,10 +57,17 @@ pub(crate) fn check(
         return vec![LaunchErrorKind::BufferCount { names, found }];
     }
     let mut errors = Vec::new();
+    let addresses: Vec<Range<usize>> = buffers.iter().map(Buffer::addresses).collect();
+    let overlaps: Vec<(usize, usize)> = overlaps(params, &addresses).collect();
     for (slot, (param, buffer)) in params.iter().zip(buffers).enumerate() {
         let absent = (runs && buffer.is_absent()).then_some(ArgumentError::Absent);
         let kinds = check_one(param, variables, buffer).into_iter().chain(absent);
-        let kinds = kinds.chain(check_overlap(params, buffers, slot));
+        let shared = overlaps.iter().filter(|(first, _)| *first == slot);
+        let kinds =
+            kinds.chain(shared.map(|&(_, other)| ArgumentError::Overlap {
+                other,
+                name: params[other].name.clone(),
+            }));
         errors.extend(kinds.map(|kind| LaunchErrorKind::Argument {
             slot,
             name: param.name.clone(),
@@ -95,20 +104,17 @@ fn check_one(param: &ProgramParam, variables: &[i64], buffer: &Buffer<'_>) -> Ve
     errors
 }
 
-/// With which later buffers the one in `slot` shares memory that the kernel writes.
-fn check_overlap<'a>(
+/// The pairs of parameters of which one is written and whose `addresses`, by slot, share some.
+pub(crate) fn overlaps<'a>(
     params: &'a [ProgramParam],
-    buffers: &'a [Buffer<'_>],
-    slot: usize,
-) -> impl Iterator<Item = ArgumentError> + 'a {
-    let own = buffers[slot].addresses();
-    (slot + 1..params.len())
-        .filter(move |&other| params[slot].mutable || params[other].mutable)
-        .filter(move |&other| {
-            let others = buffers[other].addresses();
-            own.start.max(others.start) < own.end.min(others.end)
-        })
-        .map(|other| ArgumentError::Overlap { other, name: params[other].name.clone() })
+    addresses: &'a [Range<usize>],
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let slots = params.len().min(addresses.len());
+    let pairs = (0..slots).flat_map(move |slot| (slot + 1..slots).map(move |other| (slot, other)));
+    pairs.filter(|&(slot, other)| {
+        let (a, b) = (&addresses[slot], &addresses[other]);
+        (params[slot].mutable || params[other].mutable) && a.start.max(b.start) < a.end.min(b.end)
+    })
 }
 
 /// The number of elements of `shape`; `None` if it has more than there can be.

@@ -250,6 +250,22 @@ pub enum ShardError {
         /// The name of the parameter.
         name: String,
     },
+    /// The kernel writes one of two arguments, and they share memory.
+    #[error("arguments {slot} and {other}: expected memory apart, found that they overlap")]
+    Overlap {
+        /// The slot of the first.
+        slot: usize,
+        /// The slot of the second.
+        other: usize,
+    },
+    /// The system gives no thread for one of the devices. The others have run.
+    #[error("device {device}: expected a thread, found that the system has no more: {reason}")]
+    Threads {
+        /// Which device, from 0.
+        device: usize,
+        /// What the system says.
+        reason: String,
+    },
     /// The parts of an argument are not the whole.
     #[error(
         "argument {slot} `{name}`: expected {parts} parts of {part} elements, found {whole} elements in all"

@@ -1,10 +1,13 @@
 //! One kernel on several devices at the same time, each with its part of the work.
 
+use std::ops::Range;
+use std::panic::resume_unwind;
 use std::thread;
 
 use uop::KernelGraph;
 
 use crate::buffer::Buffer;
+use crate::check::overlaps;
 use crate::compiled::{Compiled, LaunchOptions, Launched};
 use crate::device::Device;
 use crate::error::ShardError;
@@ -33,8 +36,8 @@ pub enum Sharded<'a> {
 /// Everything is checked before anything runs. There must be as many devices as [`DEVICE_NUM`] has
 /// values, or one if the kernel has no such variable, so that no part of the work is left out or done
 /// twice; the parts of a [`Split`](Sharded::Split) argument must cover it, and are disjoint; a
-/// [`Shared`](Sharded::Shared) one is only read. Otherwise, what the compilation or the launch on one
-/// of the devices says.
+/// [`Shared`](Sharded::Shared) one is only read, and what is written shares no memory with another
+/// argument. Otherwise, what the compilation or the launch on one of the devices says.
 pub fn shard(
     devices: &[Device],
     kernel: &KernelGraph,
@@ -64,6 +67,14 @@ pub fn shard(
         .map(|variables| LaunchOptions { variables, threads: Some(threads) })
         .collect();
 
+    // A launch sees its own parts only; one device may not write what another one reads.
+    let wholes: Vec<Range<usize>> = args
+        .iter()
+        .map(|(Sharded::Shared(buffer) | Sharded::Split(buffer))| buffer.addresses())
+        .collect();
+    if let Some((slot, other)) = overlaps(first.params(), &wholes).next() {
+        return Err(ShardError::Overlap { slot, other });
+    }
     let at = |device| move |error| ShardError::Launch { device, error };
     let shapes = first.shapes(options[0].variables).map_err(at(0))?;
     let mut buffers: Vec<Vec<Buffer<'_>>> = devices.iter().map(|_| Vec::new()).collect();
@@ -107,11 +118,19 @@ pub fn shard(
             _,
             Vec<i64>,
         )| { compiled.run(&mut buffers, options, &values) };
-        let spawned: Vec<_> =
-            launches.into_iter().map(|launch| scope.spawn(move || run(launch))).collect();
-        let joined =
-            spawned.into_iter().map(|launch| launch.join().expect("a launch never panics"));
-        let done: Vec<Result<Launched, _>> = joined.collect();
-        done.into_iter().enumerate().map(|(device, done)| done.map_err(at(device))).collect()
+        let spawned: Vec<_> = launches
+            .into_iter()
+            .map(|launch| thread::Builder::new().spawn_scoped(scope, move || run(launch)))
+            .collect();
+        let done: Vec<Result<Launched, ShardError>> = (spawned.into_iter().enumerate())
+            .map(|(device, spawned)| {
+                let spawned = spawned
+                    .map_err(|error| ShardError::Threads { device, reason: error.to_string() })?;
+                // What panics is a function of the caller's.
+                let done = spawned.join().unwrap_or_else(|payload| resume_unwind(payload));
+                done.map_err(at(device))
+            })
+            .collect();
+        done.into_iter().collect()
     })
 }

@@ -1,4 +1,5 @@
 //! One kernel on several devices: what is shared, what is split, and what is refused.
+#![allow(unsafe_code)] // `Buffer::from_raw_parts` is what can overlap.
 
 use runtime::{Buffer, Device, LaunchErrorKind, LaunchOptions, ShardError, Sharded, shard};
 use uop::{AxisType, DType, Kernel, KernelGraph};
@@ -74,4 +75,19 @@ fn what_would_go_wrong_is_refused_before_anything_runs() {
     let args = &mut [Sharded::Split((&mut out[..3]).into()), Sharded::Shared((&x).into())];
     shard(&cpus(1), &plain, args, &LaunchOptions::default()).unwrap();
     assert_eq!(out, [7, 7, 7, -1, -1, -1]);
+}
+
+/// Made of raw parts, arguments may share memory that no single launch sees whole.
+#[test]
+fn one_device_does_not_write_what_another_reads() {
+    let kernel = numbered(2, 3);
+    let mut memory = [0i32; 6];
+    let pointer = memory.as_mut_ptr().cast();
+    // SAFETY: as many elements as there are, borrowed for as long as the buffers live.
+    let out = unsafe { Buffer::from_raw_parts(DType::I32, pointer, 6, true) };
+    // SAFETY: as above; the last three, which only device 1 would write.
+    let x = unsafe { Buffer::from_raw_parts(DType::I32, pointer.wrapping_add(12), 3, false) };
+    let args = &mut [Sharded::Split(out), Sharded::Shared(x)];
+    let error = shard(&cpus(2), &kernel, args, &LaunchOptions::default()).expect_err("a race");
+    assert_eq!(error, ShardError::Overlap { slot: 0, other: 1 });
 }
