@@ -3,7 +3,7 @@
 use lower::{Caps, GridLimits, Launch, LaunchIndex, ProgramParam};
 use uop::{AtomicOp, DType};
 
-use crate::emit::{Helper, Kernel};
+use crate::emit::Kernel;
 
 /// A language of the C family: what it does not share with the others.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,10 @@ pub struct Dialect {
     pub(crate) entry_suffix: &'static str,
     /// How an index from outside is spelled; `None` if there is none.
     pub(crate) index: fn(LaunchIndex) -> Option<&'static str>,
-    /// How an atomic is spelled; `None` if there is none.
-    pub(crate) atomic: fn(AtomicOp, DType) -> Option<Atomic>,
+    /// The builtin for an atomic that there is: `function(&element, values… rest)` gives the old
+    /// value. `None` if a helper does it.
+    pub(crate) atomic: fn(AtomicOp, DType) -> Option<String>,
+    pub(crate) atomic_rest: &'static str,
     /// Loads `old` from `p` atomically.
     pub(crate) atomic_load: &'static str,
     /// Whether `*p` had the bits of `old` and is `next` now; else `old` is what it has. Bits, so that
@@ -37,32 +39,6 @@ pub struct Dialect {
     pub(crate) prelude: fn(&Kernel) -> String,
     /// The functions.
     pub(crate) functions: fn(&Kernel) -> String,
-}
-
-/// A call that does an atomic and gives the old value: `function(&element, values rest)`.
-#[derive(Clone, Debug)]
-pub(crate) struct Atomic {
-    pub(crate) function: String,
-    pub(crate) rest: &'static str,
-    pub(crate) helper: Option<Helper>,
-}
-
-impl Atomic {
-    /// By the function `builtin`, if there is one, else by a helper; `None` if there is no such
-    /// atomic.
-    fn new(
-        op: AtomicOp,
-        dtype: DType,
-        builtin: Option<String>,
-        rest: &'static str,
-    ) -> Option<Atomic> {
-        op.works_on(dtype).ok()?;
-        let helper = Helper::Atomic(op, dtype);
-        Some(match builtin {
-            Some(function) => Atomic { function, rest, helper: None },
-            None => Atomic { function: helper.name(), rest: "", helper: Some(helper) },
-        })
-    }
 }
 
 /// C11 with the atomic builtins of gcc and clang, for a program without a grid.
@@ -80,6 +56,7 @@ pub const C: Dialect = Dialect {
     entry_suffix: "_range",
     index: c_index,
     atomic: c_atomic,
+    atomic_rest: ", __ATOMIC_RELAXED",
     atomic_load: "__atomic_load(p, &old, __ATOMIC_RELAXED)",
     compare_exchange: "__atomic_compare_exchange(p, &old, &next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)",
     notes: c_notes,
@@ -110,6 +87,8 @@ pub const HIP: Dialect = Dialect {
     entry_suffix: "",
     index: hip_index,
     atomic: hip_atomic,
+    // Agent scope: all work-items of one device, no other device and no host.
+    atomic_rest: ", __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT",
     atomic_load: "old = __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)",
     compare_exchange: "__hip_atomic_compare_exchange_strong(\
         p, &old, next, __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)",
@@ -156,8 +135,6 @@ fn c_type(dtype: DType) -> Option<&'static str> {
 /// Without a header there is no `int32_t`. `long` has 64 bits on AMD GPUs.
 fn hip_type(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
-        DType::Void | DType::Index => return None,
-        DType::Bool => "bool",
         DType::I8 => "signed char",
         DType::I16 => "short",
         DType::I32 => "int",
@@ -168,8 +145,7 @@ fn hip_type(dtype: DType) -> Option<&'static str> {
         DType::U32 => "unsigned",
         DType::U64 => "unsigned long",
         DType::F16 => "_Float16",
-        DType::F32 => "float",
-        DType::F64 => "double",
+        _ => return c_type(dtype),
     })
 }
 
@@ -198,20 +174,19 @@ fn c_index(index: LaunchIndex) -> Option<&'static str> {
     match index {
         LaunchIndex::Begin => Some("begin"),
         LaunchIndex::End => Some("end"),
-        LaunchIndex::Block(_) | LaunchIndex::Item(_) | LaunchIndex::Variable(_) => None,
+        _ => None,
     }
 }
 
-fn c_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
+fn c_atomic(op: AtomicOp, dtype: DType) -> Option<String> {
     // The builtins wrap, signed or not, and gcc's take no float:
     // https://gcc.gnu.org/onlinedocs/gcc/_005f_005fatomic-Builtins.html
-    let builtin = match op {
+    match op {
         _ if dtype.is_float() => None,
         AtomicOp::Max | AtomicOp::Min | AtomicOp::Cas => None,
         AtomicOp::Exchange => Some("__atomic_exchange_n".to_owned()),
         _ => Some(format!("__atomic_fetch_{}", op.name())),
-    };
-    Atomic::new(op, dtype, builtin, ", __ATOMIC_RELAXED")
+    }
 }
 
 fn c_notes(kernel: &Kernel) -> String {
@@ -320,24 +295,18 @@ fn hip_index(index: LaunchIndex) -> Option<&'static str> {
         LaunchIndex::Item(0) => Some("__builtin_amdgcn_workitem_id_x()"),
         LaunchIndex::Item(1) => Some("__builtin_amdgcn_workitem_id_y()"),
         LaunchIndex::Item(2) => Some("__builtin_amdgcn_workitem_id_z()"),
-        LaunchIndex::Block(_)
-        | LaunchIndex::Item(_)
-        | LaunchIndex::Begin
-        | LaunchIndex::End
-        | LaunchIndex::Variable(_) => None,
+        _ => None,
     }
 }
 
-fn hip_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
-    let builtin = match op {
+fn hip_atomic(op: AtomicOp, dtype: DType) -> Option<String> {
+    match op {
         // Those of floats ignore a NaN.
         AtomicOp::Max | AtomicOp::Min if dtype.is_float() => None,
         AtomicOp::Cas => None,
         AtomicOp::Exchange => Some("__hip_atomic_exchange".to_owned()),
         _ => Some(format!("__hip_atomic_fetch_{}", op.name())),
-    };
-    // Agent scope: all work-items of one device, no other device and no host.
-    Atomic::new(op, dtype, builtin, ", __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT")
+    }
 }
 
 fn hip_notes(kernel: &Kernel) -> String {

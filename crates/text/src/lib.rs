@@ -10,6 +10,7 @@ mod dialect;
 mod emit;
 mod error;
 mod expr;
+mod helpers;
 mod names;
 
 pub use dialect::{C, Dialect, HIP};
