@@ -4,6 +4,7 @@ use lower::{Caps, GridLimits, Launch, LaunchIndex, ProgramParam};
 use uop::{AtomicOp, DType};
 
 use crate::emit::Kernel;
+use crate::sections::section;
 
 /// A language of the C family: what it does not share with the others.
 #[derive(Clone, Copy, Debug)]
@@ -149,25 +150,10 @@ fn hip_type(dtype: DType) -> Option<&'static str> {
     })
 }
 
-/// Refuses options under which the compiler computes something else: NaN and infinities assumed
-/// away, or floats kept in wider registers (x87).
-const STRICT_FLOATS: &str = "\
-#if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__ || __FLT_EVAL_METHOD__ == 2
-#error \"floats must follow IEEE 754: compile without -ffast-math\"
-#endif
-";
-
 /// Silences warnings of -Wall and -Wextra that a generated comparison may deserve, such as one of a
 /// widened integer with a wide constant.
-fn quiet(kernel: &Kernel) -> &'static str {
-    if !kernel.used.comparison {
-        return "";
-    }
-    "
-/* A comparison may have one outcome only. */
-#pragma GCC diagnostic ignored \"-Wtautological-compare\"
-#pragma GCC diagnostic ignored \"-Wtype-limits\"
-"
+fn quiet(kernel: &Kernel) -> String {
+    if kernel.used.comparison { "\n".to_owned() + &section("quiet", &[]) } else { String::new() }
 }
 
 fn c_index(index: LaunchIndex) -> Option<&'static str> {
@@ -190,15 +176,8 @@ fn c_atomic(op: AtomicOp, dtype: DType) -> Option<String> {
 }
 
 fn c_notes(kernel: &Kernel) -> String {
-    let (name, extent) = (&kernel.name, extent(kernel));
-    let entry = kernel.dialect.entry_name(name);
-    format!(
-        " * {entry} does the instances begin..end of 0..{extent}, {name} all of them.\n \
-         * Parts may run at the same time, in any order. A mutable buffer overlaps no other.\n \
-         *\n \
-         * Compile, with gcc or clang and any -O (clang: no -ffp-contract=fast):\n \
-         *   cc -std=c11 -O3 -shared -fPIC {name}.c -o {name}.so\n"
-    )
+    let entry = kernel.dialect.entry_name(&kernel.name);
+    section("c_notes", &[("$entry", &entry), ("$name", &kernel.name), ("$extent", &extent(kernel))])
 }
 
 fn c_prelude(kernel: &Kernel) -> String {
@@ -207,18 +186,7 @@ fn c_prelude(kernel: &Kernel) -> String {
         out += "#include <stdbool.h>\n";
     }
     out += "#include <stdint.h>\n\n";
-    out += STRICT_FLOATS;
-    // C11's pragma is unknown to gcc, which contracts unless -std says ISO C.
-    out += "
-/* No product and sum become one operation. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize(\"fp-contract=off\")
-#else
-#pragma STDC FP_CONTRACT OFF
-#endif
-";
-    out += quiet(kernel);
-    out
+    out + &section("strict_floats", &[]) + "\n" + &section("c_contract", &[]) + &quiet(kernel)
 }
 
 fn c_functions(kernel: &Kernel) -> String {
@@ -311,20 +279,9 @@ fn hip_atomic(op: AtomicOp, dtype: DType) -> Option<String> {
 
 fn hip_notes(kernel: &Kernel) -> String {
     let (grid, block) = grid(kernel);
-    let name = &kernel.name;
-    let mut out = format!(
-        " * A mutable buffer overlaps no other.\n \
-         *\n \
-         * Launch exactly {} x {} x {} blocks of {} x {} x {} work-items; with a zero in the grid\n \
-         * there is nothing to launch.\n",
-        grid[0], grid[1], grid[2], block[0], block[1], block[2]
-    );
-    out += &format!(
-        " *\n \
-         * Compile, for gfx90a, gfx942, gfx1100 or gfx1201, with clang 19 or later:\n \
-         *   clang -x hip --cuda-device-only --no-gpu-bundle-output -O3 -nogpuinc -nogpulib \\\n \
-         *     --offload-arch=gfx1100 {name}.hip -o {name}.hsaco\n"
-    );
+    let (grid, block) = (grid.join(" x "), block.map(|items| items.to_string()).join(" x "));
+    let words = [("$grid", &*grid), ("$block", &*block), ("$name", &*kernel.name)];
+    let mut out = section("hip_notes", &words);
     let atomics: Vec<&str> = kernel
         .used
         .atomics
@@ -333,42 +290,22 @@ fn hip_notes(kernel: &Kernel) -> String {
         .map(|&(slot, _)| kernel.params[slot].as_str())
         .collect();
     if !atomics.is_empty() {
-        out += &format!(
-            " *\n \
-             * Floats are added atomically to {}: coarse-grained memory, as hipMalloc gives.\n \
-             * -munsafe-fp-atomics then lets the compiler use one instruction where the chip has it,\n \
-             * which may take subnormals for zero, instead of a loop.\n",
-            atomics.join(", ")
-        );
+        out += &section("hip_atomics", &[("$params", &atomics.join(", "))]);
     }
     out
 }
 
 fn hip_prelude(kernel: &Kernel) -> String {
-    let mut out = STRICT_FLOATS.to_owned();
+    let mut out = section("strict_floats", &[]);
     if kernel.used.i64 {
         out += "static_assert(sizeof(long) == 8, \"64-bit integers are spelled long\");\n";
     }
-    out += "
-/* No product and sum become one operation. */
-#pragma clang fp contract(off)
-";
-    out += quiet(kernel);
-    out += "
-/* As the HIP headers have them. */
-#ifndef __global__
-#define __global__ __attribute__((global))
-#endif
-";
+    out = out + "\n" + &section("hip_contract", &[]) + &quiet(kernel);
+    out = out + "\n" + &section("hip_global", &[]);
     if !kernel.used.helpers.is_empty() {
-        out += "#ifndef __device__\n#define __device__ __attribute__((device))\n#endif\n";
+        out += &section("hip_device", &[]);
     }
-    out += "\
-#ifndef __launch_bounds__
-#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(1, n)))
-#endif
-";
-    out
+    out + &section("hip_bounds", &[])
 }
 
 fn hip_functions(kernel: &Kernel) -> String {

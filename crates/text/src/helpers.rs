@@ -4,6 +4,7 @@ use uop::{AtomicOp, DType};
 
 use crate::dialect::Dialect;
 use crate::expr::Text;
+use crate::sections::section;
 
 /// One such function. The order is that of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,13 +43,13 @@ impl Helper {
 
     /// Its definition.
     pub(crate) fn text(self, dialect: &Dialect) -> String {
-        let name = self.name();
+        let function = self.name();
         let bits_of = |dtype| if dtype == DType::F64 { DType::U64 } else { DType::U32 };
-        let (section, from, to) = match self {
+        let (name, from, to) = match self {
             Helper::FromBits(dtype) => ("from_bits", bits_of(dtype), dtype),
             Helper::ToBits(dtype) => ("to_bits", dtype, bits_of(dtype)),
             Helper::Convert(from, to) if to.is_int() => ("to_int", from, to),
-            Helper::Convert(from, to) => (name.as_str(), from, to),
+            Helper::Convert(from, to) => (function.as_str(), from, to),
             Helper::Atomic(AtomicOp::Cas, dtype) => ("atomic_cas", dtype, dtype),
             Helper::Atomic(_, dtype) => ("atomic", dtype, dtype),
         };
@@ -61,7 +62,7 @@ impl Helper {
         let float = |value: i128| format!("{value}.0{suffix}");
         let words = [
             ("$qualifier", dialect.helper),
-            ("$name", &name),
+            ("$name", &function),
             ("$from", dialect.name_of(from)),
             ("$to", dialect.name_of(to)),
             ("$u32", dialect.name_of(DType::U32)),
@@ -74,18 +75,8 @@ impl Helper {
             ("$update", update),
             ("$exchange", dialect.compare_exchange),
         ];
-        let text = template(section);
-        words.iter().fold(text, |text, (word, value)| text.replace(word, value))
+        section(name, &words)
     }
-}
-
-/// The section of `helpers.c.in` with this name.
-fn template(name: &str) -> String {
-    let mut sections = include_str!("helpers.c.in").split("\n@ ");
-    let section = sections.find_map(|section| section.strip_prefix(name)?.strip_prefix('\n'));
-    let section = section.unwrap_or_else(|| unreachable!("every helper has a section: {name}"));
-    let lines = section.lines().filter(|line| !line.starts_with("//"));
-    lines.collect::<Vec<_>>().join("\n").trim_end().to_owned() + "\n"
 }
 
 /// What an atomic makes of `old` and `value`, where a dialect has no builtin for it.

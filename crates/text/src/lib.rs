@@ -12,6 +12,7 @@ mod error;
 mod expr;
 mod helpers;
 mod names;
+mod sections;
 
 pub use dialect::{C, Dialect, HIP};
 pub use emit::emit;
