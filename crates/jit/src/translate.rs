@@ -4,7 +4,8 @@
 //! - Every access is `notrap` and nothing more. `can_move` would let Cranelift hoist a load above
 //!   the gate or the loop that keeps its address valid (seen), and `readonly` needs both.
 //! - Two parameters may be the same memory as far as this knows: there is one alias region.
-//! - Well-typedness and scope are checked here: with its verifier off, Cranelift would miscompile.
+//! - A program is validated first: with its verifier off, Cranelift would miscompile what is not
+//!   well typed. What is left to refuse is what only this back end lacks.
 
 use std::slice;
 
@@ -15,14 +16,14 @@ use cranelift_codegen::ir::{
     StackSlotData, StackSlotKind, Type, UserFuncName, types,
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, FunctionBuilderContext};
 use lower::{
     Address, CallArg, Expr, Launch, LaunchIndex, Program, REGISTER_BYTES, Stmt, Storage, Value,
 };
 use slotmap::SecondaryMap;
-use uop::{AtomicOp, Const, CustomArg, DType, Declaration, Op, ResultType};
+use uop::{AtomicOp, Const, DType, Declaration, Op};
 
-use crate::error::JitErrorKind::{self, Malformed};
+use crate::error::JitErrorKind;
 use crate::functions::Functions;
 
 const MEMORY: MemFlagsData = MemFlagsData::new().with_notrap();
@@ -33,9 +34,9 @@ pub(crate) fn translate(
     isa: &OwnedTargetIsa,
     functions: &Functions,
 ) -> Result<Function, JitErrorKind> {
-    match program.launch {
-        Launch::Grid { .. } => return Err(JitErrorKind::Grid),
-        Launch::Range { .. } => {}
+    program.validate()?;
+    if let Launch::Grid { .. } = program.launch {
+        return Err(JitErrorKind::Grid);
     }
     let mut signature = Signature::new(isa.default_call_conv());
     signature.params = vec![AbiParam::new(types::I64); 4];
@@ -57,7 +58,6 @@ pub(crate) fn translate(
         buffers: Vec::new(),
         registers: Vec::new(),
         values: SecondaryMap::new(),
-        scope: Vec::new(),
         variables,
         begin,
         end,
@@ -80,10 +80,8 @@ struct Translator<'p, 'f> {
     buffers: Vec<ir::Value>,
     /// The address of each register buffer, by number.
     registers: Vec<ir::Value>,
-    /// The values in scope.
+    /// The values that were defined so far.
     values: SecondaryMap<Value, ir::Value>,
-    /// The values in scope, in the order of their definitions.
-    scope: Vec<Value>,
     /// The address of the first variable.
     variables: ir::Value,
     begin: ir::Value,
@@ -93,8 +91,6 @@ struct Translator<'p, 'f> {
 /// A body that has been begun.
 struct Open<'p> {
     rest: slice::Iter<'p, Stmt>,
-    /// How many values were in scope before it.
-    scope: usize,
     close: Close,
 }
 
@@ -120,7 +116,7 @@ enum Kind {
 }
 
 /// The machine type of a value, its kind, and the log2 of its size in bytes.
-fn machine(dtype: DType) -> Result<(Type, Kind, u32), JitErrorKind> {
+fn machine(dtype: DType) -> (Type, Kind, u32) {
     let kind = match dtype {
         DType::Bool => Kind::Bool,
         _ if dtype.is_half() => Kind::Half,
@@ -135,40 +131,42 @@ fn machine(dtype: DType) -> Result<(Type, Kind, u32), JitErrorKind> {
         (Some(4), _) => (types::I32, 2),
         (Some(8), Kind::Float) => (types::F64, 3),
         (Some(8), _) => (types::I64, 3),
-        _ => return Err(JitErrorKind::Type(dtype)),
+        _ => unreachable!("a valid program has no {dtype}"),
     };
-    Ok((ty, kind, log2_size))
+    (ty, kind, log2_size)
 }
 
-/// `Err` unless `holds`, the invariant named `what`.
-fn require(holds: bool, what: &'static str) -> Result<(), JitErrorKind> {
-    holds.then_some(()).ok_or(Malformed(what))
-}
+impl<'p, 'f> Translator<'p, 'f> {
+    fn ins(&mut self) -> FuncInstBuilder<'_, 'f> {
+        self.builder.ins()
+    }
 
-impl<'p> Translator<'p, '_> {
     fn buffers(&mut self, pointers: ir::Value) -> Result<(), JitErrorKind> {
-        // The caller passes one pointer per parameter, so these loads may go anywhere.
-        let flags = MEMORY.with_readonly().with_can_move();
-        for (slot, param) in self.program.params.iter().enumerate() {
-            machine(param.dtype)?;
-            let offset = i32::try_from(8 * slot).map_err(|_| Malformed("too many parameters"))?;
-            let offset = Offset32::new(offset);
-            let load = self.builder.ins().load(types::I64, flags, pointers, offset);
-            self.buffers.push(load);
+        for slot in 0..self.program.params.len() {
+            let address = self.argument(pointers, slot)?;
+            self.buffers.push(address);
         }
         Ok(())
+    }
+
+    /// `arguments[number]`. The caller passes them all, so this load may go anywhere.
+    fn argument(&mut self, arguments: ir::Value, number: usize) -> Result<ir::Value, JitErrorKind> {
+        let offset = i32::try_from(8 * number);
+        let offset = offset.map_err(|_| JitErrorKind::Codegen("too many arguments".to_owned()))?;
+        let flags = MEMORY.with_readonly().with_can_move();
+        Ok(self.ins().load(types::I64, flags, arguments, Offset32::new(offset)))
     }
 
     fn registers(&mut self) -> Result<(), JitErrorKind> {
         let mut left = REGISTER_BYTES;
         for register in &self.program.registers {
-            let (_, _, log2_size) = machine(register.dtype)?;
-            let bytes = register.len.saturating_mul(1 << log2_size);
+            let (_, _, log2_size) = machine(register.dtype);
+            let bytes = register.len << log2_size;
             left = left.checked_sub(bytes).ok_or(JitErrorKind::Registers)?;
-            let words = u32::try_from(bytes.div_ceil(8)).map_err(|_| JitErrorKind::Registers)?;
+            let words = bytes.div_ceil(8) as u32;
             let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, words * 8, 3);
             let slot = self.builder.create_sized_stack_slot(slot);
-            let address = self.builder.ins().stack_addr(types::I64, slot, 0);
+            let address = self.ins().stack_addr(types::I64, slot, 0);
             self.clear(address, words);
             self.registers.push(address);
         }
@@ -182,22 +180,22 @@ impl<'p> Translator<'p, '_> {
         }
         let (body, after) = (self.builder.create_block(), self.builder.create_block());
         let at = self.builder.append_block_param(body, types::I64);
-        let first = self.builder.ins().iconst(types::I64, 0);
-        self.builder.ins().jump(body, &[BlockArg::Value(first)]);
+        let first = self.ins().iconst(types::I64, 0);
+        self.ins().jump(body, &[BlockArg::Value(first)]);
         self.builder.switch_to_block(body);
-        let pointer = self.builder.ins().iadd(address, at);
-        self.builder.ins().store(MEMORY, first, pointer, Offset32::new(0));
-        let step = self.builder.ins().iconst(types::I64, 8);
-        let end = self.builder.ins().iconst(types::I64, i64::from(words) * 8);
-        let next = self.builder.ins().iadd(at, step);
-        let more = self.builder.ins().icmp(IntCC::UnsignedLessThan, next, end);
-        self.builder.ins().brif(more, body, &[BlockArg::Value(next)], after, &[]);
+        let pointer = self.ins().iadd(address, at);
+        self.ins().store(MEMORY, first, pointer, Offset32::new(0));
+        let step = self.ins().iconst(types::I64, 8);
+        let end = self.ins().iconst(types::I64, i64::from(words) * 8);
+        let next = self.ins().iadd(at, step);
+        let more = self.ins().icmp(IntCC::UnsignedLessThan, next, end);
+        self.ins().brif(more, body, &[BlockArg::Value(next)], after, &[]);
         self.builder.switch_to_block(after);
     }
 
     /// The statements, with a stack of our own: however deep they nest, ours does not overflow.
     fn body(&mut self) -> Result<(), JitErrorKind> {
-        let mut open = vec![self.open(&self.program.body, Close::Nothing)];
+        let mut open = vec![Open { rest: self.program.body.iter(), close: Close::Nothing }];
         while let Some(innermost) = open.last_mut() {
             if let Some(stmt) = innermost.rest.next() {
                 open.extend(self.stmt(stmt)?);
@@ -208,26 +206,18 @@ impl<'p> Translator<'p, '_> {
         Ok(())
     }
 
-    fn open(&self, body: &'p [Stmt], close: Close) -> Open<'p> {
-        Open { rest: body.iter(), scope: self.scope.len(), close }
-    }
-
     fn close(&mut self, body: Open<'_>) {
-        for value in self.scope.drain(body.scope..) {
-            self.values.remove(value);
-        }
         match body.close {
             Close::Nothing => {}
             Close::Loop { header, exit, var, hi } => {
                 // `var < hi`, so `var + 1` does not wrap.
                 let next = self.add_one(var);
-                let again = self.builder.ins().icmp(IntCC::SignedLessThan, next, hi);
-                let ins = self.builder.ins();
-                ins.brif(again, header, &[BlockArg::Value(next)], exit, &[]);
+                let again = self.ins().icmp(IntCC::SignedLessThan, next, hi);
+                self.ins().brif(again, header, &[BlockArg::Value(next)], exit, &[]);
                 self.builder.switch_to_block(exit);
             }
             Close::Jump(block) => {
-                self.builder.ins().jump(block, &[]);
+                self.ins().jump(block, &[]);
                 self.builder.switch_to_block(block);
             }
         }
@@ -237,64 +227,49 @@ impl<'p> Translator<'p, '_> {
     fn stmt(&mut self, stmt: &'p Stmt) -> Result<Option<Open<'p>>, JitErrorKind> {
         match stmt {
             Stmt::Let { value, expr } => {
-                let dtype = self.program.values.get(*value).copied();
-                let dtype = dtype.ok_or(Malformed("a value without a type"))?;
-                let result = self.expr(expr, dtype)?;
-                self.define(*value, dtype, result)?;
+                let result = self.expr(expr, self.program.values[*value])?;
+                self.values.insert(*value, result);
                 Ok(None)
             }
             Stmt::For { var, lo, hi, body } => {
-                let ((lo, dtype), (hi, hi_dtype)) = (self.value(*lo)?, self.value(*hi)?);
-                let (ty, kind, _) = machine(dtype)?;
-                let sized = dtype.is_index() && kind == Kind::Signed;
-                require(sized && dtype == hi_dtype, "a loop bound of another type")?;
+                let (ty, ..) = machine(self.program.values[*var]);
+                let (lo, hi) = (self.values[*lo], self.values[*hi]);
                 // Guard, then test at the bottom: one branch per iteration, and twice as fast.
                 let (header, exit) = (self.builder.create_block(), self.builder.create_block());
-                let any = self.builder.ins().icmp(IntCC::SignedLessThan, lo, hi);
-                let ins = self.builder.ins();
-                ins.brif(any, header, &[BlockArg::Value(lo)], exit, &[]);
+                let any = self.ins().icmp(IntCC::SignedLessThan, lo, hi);
+                self.ins().brif(any, header, &[BlockArg::Value(lo)], exit, &[]);
                 self.builder.switch_to_block(header);
                 let i = self.builder.append_block_param(header, ty);
+                self.values.insert(*var, i);
                 let close = Close::Loop { header, exit, var: i, hi };
-                let open = self.open(body, close);
-                self.define(*var, dtype, i)?;
-                Ok(Some(open))
+                Ok(Some(Open { rest: body.iter(), close }))
             }
             Stmt::If { cond, body } => {
-                let cond = self.typed(*cond, DType::Bool)?;
+                let cond = self.values[*cond];
                 let (then, join) = (self.builder.create_block(), self.builder.create_block());
-                self.builder.ins().brif(cond, then, &[], join, &[]);
+                self.ins().brif(cond, then, &[], join, &[]);
                 self.builder.switch_to_block(then);
-                Ok(Some(self.open(body, Close::Jump(join))))
+                Ok(Some(Open { rest: body.iter(), close: Close::Jump(join) }))
             }
             Stmt::Store { address, value } => {
-                self.mutable(address.storage)?;
-                let (pointer, dtype) = self.address(*address)?;
-                let value = self.typed(*value, dtype)?;
-                let ins = self.builder.ins();
-                ins.store(MEMORY, value, pointer, Offset32::new(0));
+                let pointer = self.address(*address)?;
+                let value = self.values[*value];
+                self.ins().store(MEMORY, value, pointer, Offset32::new(0));
                 Ok(None)
             }
             Stmt::Atomic { op, address, values, old, gate } => {
-                let parameter = matches!(address.storage, Storage::Param(_));
-                require(parameter, "an atomic on a register buffer")?;
-                require(values.len() == op.values(), "an atomic of other operands")?;
-                self.mutable(address.storage)?;
-                let dtype = self.element(address.storage)?;
+                let dtype = self.program.element(address.storage);
                 let before = self.gated(*gate, dtype, |t| {
-                    let (pointer, _) = t.address(*address)?;
-                    let values = values.iter().map(|&value| t.typed(value, dtype));
-                    t.atomic(*op, dtype, pointer, &values.collect::<Result<Vec<_>, _>>()?)
+                    let pointer = t.address(*address)?;
+                    let values: Vec<_> = values.iter().map(|&value| t.values[value]).collect();
+                    Ok(t.atomic(*op, dtype, pointer, &values))
                 })?;
-                if let Some(old) = old {
-                    self.define(*old, dtype, before)?;
-                }
+                old.map(|old| self.values.insert(old, before));
                 Ok(None)
             }
             Stmt::Call { result, custom, args } => {
-                let custom = self.program.customs.get(*custom);
-                let custom = custom.ok_or(Malformed("a custom that does not exist"))?;
-                self.call(*result, custom, args)?;
+                let value = self.call(&self.program.customs[*custom], args)?;
+                result.zip(value).map(|(result, value)| self.values.insert(result, value));
                 Ok(None)
             }
         }
@@ -308,91 +283,59 @@ impl<'p> Translator<'p, '_> {
         access: impl FnOnce(&mut Self) -> Result<ir::Value, JitErrorKind>,
     ) -> Result<ir::Value, JitErrorKind> {
         let Some((gate, alt)) = gate else { return access(self) };
-        let (gate, alt) = (self.typed(gate, DType::Bool)?, self.typed(alt, dtype)?);
+        let (gate, alt) = (self.values[gate], self.values[alt]);
         let (then, join) = (self.builder.create_block(), self.builder.create_block());
-        let result = self.builder.append_block_param(join, machine(dtype)?.0);
-        let ins = self.builder.ins();
-        ins.brif(gate, then, &[], join, &[BlockArg::Value(alt)]);
+        let result = self.builder.append_block_param(join, machine(dtype).0);
+        self.ins().brif(gate, then, &[], join, &[BlockArg::Value(alt)]);
         self.builder.switch_to_block(then);
         let value = access(self)?;
-        self.builder.ins().jump(join, &[BlockArg::Value(value)]);
+        self.ins().jump(join, &[BlockArg::Value(value)]);
         self.builder.switch_to_block(join);
         Ok(result)
     }
 
     fn expr(&mut self, expr: &Expr, dtype: DType) -> Result<ir::Value, JitErrorKind> {
-        let (ty, _, _) = machine(dtype)?;
-        match expr {
-            Expr::Const(value) => {
-                require(value.fits(dtype), "a constant of another type")?;
-                Ok(match *value {
-                    Const::Bool(bool) => self.builder.ins().iconst(ty, i64::from(bool)),
-                    // The bits beyond the type are 0 in an immediate.
-                    Const::Int(int) => {
-                        let bits = int as u64 & (u64::MAX >> (64 - ty.bits()));
-                        self.builder.ins().iconst(ty, bits as i64)
-                    }
-                    Const::F16(bits) | Const::BF16(bits) => {
-                        self.builder.ins().iconst(ty, i64::from(bits))
-                    }
-                    Const::F32(bits) => self.builder.ins().f32const(Ieee32::with_bits(bits)),
-                    Const::F64(bits) => self.builder.ins().f64const(Ieee64::with_bits(bits)),
-                })
-            }
-            Expr::Launch(index) => {
-                require(dtype == DType::I64, "a launch index of another type")?;
-                match index {
-                    LaunchIndex::Block(_) | LaunchIndex::Item(_) => Err(JitErrorKind::Grid),
-                    LaunchIndex::Begin => Ok(self.begin),
-                    LaunchIndex::End => Ok(self.end),
-                    LaunchIndex::Variable(number) => {
-                        let known = self.program.variables.get(*number);
-                        require(known.is_some(), "a variable that does not exist")?;
-                        let offset = i32::try_from(8 * number);
-                        let offset = offset.map_err(|_| Malformed("too many variables"))?;
-                        // The caller passes them all, so this load may go anywhere.
-                        let flags = MEMORY.with_readonly().with_can_move();
-                        let ins = self.builder.ins();
-                        Ok(ins.load(ty, flags, self.variables, Offset32::new(offset)))
-                    }
+        let (ty, ..) = machine(dtype);
+        Ok(match expr {
+            Expr::Const(value) => match *value {
+                Const::Bool(bool) => self.ins().iconst(ty, i64::from(bool)),
+                // The bits beyond the type are 0 in an immediate.
+                Const::Int(int) => {
+                    let bits = int as u64 & (u64::MAX >> (64 - ty.bits()));
+                    self.ins().iconst(ty, bits as i64)
                 }
-            }
-            Expr::Alu { op, args, exact: _ } => self.alu(*op, args, dtype),
-            Expr::Load { address, gate } => {
-                let element = self.element(address.storage)?;
-                require(dtype == element, "a load of another type")?;
-                self.gated(*gate, dtype, |t| {
-                    let (pointer, _) = t.address(*address)?;
-                    Ok(t.builder.ins().load(ty, MEMORY, pointer, Offset32::new(0)))
-                })
-            }
-        }
+                Const::F16(bits) | Const::BF16(bits) => self.ins().iconst(ty, i64::from(bits)),
+                Const::F32(bits) => self.ins().f32const(Ieee32::with_bits(bits)),
+                Const::F64(bits) => self.ins().f64const(Ieee64::with_bits(bits)),
+            },
+            Expr::Launch(index) => match index {
+                LaunchIndex::Begin => self.begin,
+                LaunchIndex::End => self.end,
+                LaunchIndex::Variable(number) => {
+                    let variable = self.argument(self.variables, *number)?;
+                    self.cast(variable, DType::I64, dtype)?
+                }
+                LaunchIndex::Block(_) | LaunchIndex::Item(_) => {
+                    unreachable!("a valid program without a grid has no index in one")
+                }
+            },
+            Expr::Alu { op, args, exact: _ } => self.alu(*op, args, dtype)?,
+            Expr::Load { address, gate } => self.gated(*gate, dtype, |t| {
+                let pointer = t.address(*address)?;
+                Ok(t.ins().load(ty, MEMORY, pointer, Offset32::new(0)))
+            })?,
+        })
     }
 
     fn alu(&mut self, op: Op, args: &[Value], to: DType) -> Result<ir::Value, JitErrorKind> {
-        let args = args.iter().map(|&arg| self.value(arg));
-        let (x, from): (Vec<_>, Vec<_>) = args.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let unsupported = || JitErrorKind::Alu { op, from: from.clone(), to };
-        let well_typed = op.arity().admits(x.len())
-            && match op.result() {
-                ResultType::Stated => true,
-                ResultType::SameAs(source) => from[source] == to,
-                ResultType::Always(dtype) => dtype == to,
-                ResultType::Sized => false,
-            }
-            && match (op, &from[..]) {
-                (Op::Where, [cond, x, y]) => *cond == DType::Bool && x == y,
-                (_, from) => from.iter().all(|dtype| *dtype == from[0]),
-            };
-        let Some(&operand) = from.last().filter(|_| well_typed) else {
-            return Err(unsupported());
-        };
-
-        use Kind::{Bool, Float, Half, Signed, Unsigned};
-        let (_, kind, _) = machine(operand)?;
+        let x: Vec<_> = args.iter().map(|&arg| self.values[arg]).collect();
+        // Operands are of one type, but for the condition of a WHERE, which comes first.
+        let from = self.program.values[args[args.len() - 1]];
+        let (_, kind, _) = machine(from);
+        use Kind::{Bool, Float, Signed, Unsigned};
         let ins = self.builder.ins();
         Ok(match (op, kind) {
-            (Op::Cast, _) => self.cast(x[0], operand, to)?,
+            (Op::Cast, _) => self.cast(x[0], from, to)?,
             (Op::Where, Float) => self.select_float(x[0], x[1], x[2]),
             (Op::Where, _) => ins.select(x[0], x[1], x[2]),
             (Op::Neg, Signed | Unsigned) => ins.ineg(x[0]),
@@ -424,55 +367,29 @@ impl<'p> Translator<'p, '_> {
             (Op::CmpNe, Float) => ins.fcmp(FloatCC::NotEqual, x[0], x[1]),
             (Op::CmpEq, Bool | Signed | Unsigned) => ins.icmp(IntCC::Equal, x[0], x[1]),
             (Op::CmpEq, Float) => ins.fcmp(FloatCC::Equal, x[0], x[1]),
-            (
-                Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min | Op::CmpLt,
-                Bool | Half,
-            )
-            | (Op::And | Op::Or, Float | Half)
-            | (Op::CmpNe | Op::CmpEq, Half)
-            | (
-                // None of these is arithmetic.
-                Op::Param
-                | Op::Buffer
-                | Op::Const
-                | Op::Variable
-                | Op::Range
-                | Op::Special
-                | Op::Reshape
-                | Op::Index
-                | Op::Load
-                | Op::Store
-                | Op::Custom
-                | Op::After
-                | Op::Group
-                | Op::End
-                | Op::Argument
-                | Op::Sink,
-                _,
-            ) => return Err(unsupported()),
+            // The rest is computed on floats of 16 bits, which `lower` leaves none of.
+            _ => return Err(JitErrorKind::Alu { op, from, to }),
         })
     }
 
     fn cast(&mut self, x: ir::Value, from: DType, to: DType) -> Result<ir::Value, JitErrorKind> {
         use Kind::{Bool, Float, Half, Signed, Unsigned};
-        let ((from_ty, from_kind, _), (ty, kind, _)) = (machine(from)?, machine(to)?);
-        let ins = self.builder.ins();
+        let ((from_ty, from_kind, _), (ty, kind, _)) = (machine(from), machine(to));
+        let ins = self.ins();
         Ok(match (from_kind, kind) {
             _ if from == to => x,
             (Half, Float) if to == DType::F32 => self.widen(x, from),
             (Float, Half) if from == DType::F32 => self.narrow(x, to),
-            (Half, _) | (_, Half) => {
-                return Err(JitErrorKind::Alu { op: Op::Cast, from: vec![from], to });
-            }
+            (Half, _) | (_, Half) => return Err(JitErrorKind::Alu { op: Op::Cast, from, to }),
             (Float, Float) if ty == types::F64 => ins.fpromote(ty, x),
             (Float, Float) => ins.fdemote(ty, x),
             (Signed | Unsigned, Bool) => {
                 let zero = ins.iconst(from_ty, 0);
-                self.builder.ins().icmp(IntCC::NotEqual, x, zero)
+                self.ins().icmp(IntCC::NotEqual, x, zero)
             }
             (Float, Bool) => {
                 let zero = self.float_zero(from_ty);
-                self.builder.ins().fcmp(FloatCC::NotEqual, x, zero)
+                self.ins().fcmp(FloatCC::NotEqual, x, zero)
             }
             (_, Bool | Signed | Unsigned) if from_kind != Float => {
                 if from_ty.bits() > ty.bits() {
@@ -490,7 +407,7 @@ impl<'p> Translator<'p, '_> {
             // Every smaller integer is one of 64 bits.
             (Bool | Signed | Unsigned, _) => {
                 let wide = self.cast(x, from, DType::I64)?;
-                self.builder.ins().fcvt_from_sint(ty, wide)
+                self.ins().fcvt_from_sint(ty, wide)
             }
             (Float, _) if to == DType::U64 => ins.fcvt_to_uint_sat(ty, x),
             (Float, _) if to.is_index() => ins.fcvt_to_sint_sat(ty, x),
@@ -498,36 +415,36 @@ impl<'p> Translator<'p, '_> {
             (Float, _) => {
                 let (lo, hi) = to.int_range().unwrap_or_default();
                 let wide = ins.fcvt_to_sint_sat(types::I64, x);
-                let lo = self.builder.ins().iconst(types::I64, lo as i64);
-                let hi = self.builder.ins().iconst(types::I64, hi as i64);
-                let above = self.builder.ins().smax(wide, lo);
-                let within = self.builder.ins().smin(above, hi);
-                self.builder.ins().ireduce(ty, within)
+                let lo = self.ins().iconst(types::I64, lo as i64);
+                let hi = self.ins().iconst(types::I64, hi as i64);
+                let above = self.ins().smax(wide, lo);
+                let within = self.ins().smin(above, hi);
+                self.ins().ireduce(ty, within)
             }
         })
     }
 
     /// The f32 of the same value as a float of 16 bits.
     fn widen(&mut self, half: ir::Value, from: DType) -> ir::Value {
-        let bits = self.builder.ins().uextend(types::I32, half);
+        let bits = self.ins().uextend(types::I32, half);
         if from == DType::BF16 {
-            let bits = self.builder.ins().ishl_imm_u(bits, 16);
+            let bits = self.ins().ishl_imm_u(bits, 16);
             return self.float(bits);
         }
-        let sign = self.builder.ins().band_imm_u(bits, 0x8000);
-        let sign = self.builder.ins().ishl_imm_u(sign, 16);
-        let size = self.builder.ins().band_imm_u(bits, 0x7fff);
-        let rest = self.builder.ins().ishl_imm_u(size, 13);
+        let sign = self.ins().band_imm_u(bits, 0x8000);
+        let sign = self.ins().ishl_imm_u(sign, 16);
+        let size = self.ins().band_imm_u(bits, 0x7fff);
+        let rest = self.ins().ishl_imm_u(size, 13);
         // A float whose exponent and mantissa are the half's is too small by 2^112, the difference
         // of the two exponent biases. That keeps infinities and NaNs from being any.
         let small = self.float(rest);
-        let scale = self.builder.ins().f32const(Ieee32::with_bits(0x7780_0000));
-        let scaled = self.builder.ins().fmul(small, scale);
+        let scale = self.ins().f32const(Ieee32::with_bits(0x7780_0000));
+        let scaled = self.ins().fmul(small, scale);
         let finite = self.bits(scaled);
-        let other = self.builder.ins().bor_imm_u(rest, 0x7f80_0000);
-        let is_finite = self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, 0x7c00);
-        let bits = self.builder.ins().select(is_finite, finite, other);
-        let bits = self.builder.ins().bor(bits, sign);
+        let other = self.ins().bor_imm_u(rest, 0x7f80_0000);
+        let is_finite = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, 0x7c00);
+        let bits = self.ins().select(is_finite, finite, other);
+        let bits = self.ins().bor(bits, sign);
         self.float(bits)
     }
 
@@ -536,52 +453,48 @@ impl<'p> Translator<'p, '_> {
         let bits = self.bits(float);
         let half = if to == DType::BF16 {
             // Half of the last bit that stays, less one if that bit is even.
-            let odd = self.builder.ins().ushr_imm_u(bits, 16);
-            let odd = self.builder.ins().band_imm_u(odd, 1);
-            let up = self.builder.ins().iadd_imm_u(odd, 0x7fff);
-            let near = self.builder.ins().iadd(bits, up);
-            let nan = self.builder.ins().bor_imm_u(bits, 0x40_0000);
-            let is_nan = self.builder.ins().fcmp(FloatCC::NotEqual, float, float);
-            let bits = self.builder.ins().select(is_nan, nan, near);
-            self.builder.ins().ushr_imm_u(bits, 16)
+            let odd = self.ins().ushr_imm_u(bits, 16);
+            let odd = self.ins().band_imm_u(odd, 1);
+            let up = self.ins().iadd_imm_u(odd, 0x7fff);
+            let near = self.ins().iadd(bits, up);
+            let nan = self.ins().bor_imm_u(bits, 0x40_0000);
+            let is_nan = self.ins().fcmp(FloatCC::NotEqual, float, float);
+            let bits = self.ins().select(is_nan, nan, near);
+            self.ins().ushr_imm_u(bits, 16)
         } else {
-            let sign = self.builder.ins().ushr_imm_u(bits, 16);
-            let sign = self.builder.ins().band_imm_u(sign, 0x8000);
-            let size = self.builder.ins().band_imm_u(bits, 0x7fff_ffff);
-            let odd = self.builder.ins().ushr_imm_u(size, 13);
-            let odd = self.builder.ins().band_imm_u(odd, 1);
-            let near = self.builder.ins().iadd(size, odd);
+            let sign = self.ins().ushr_imm_u(bits, 16);
+            let sign = self.ins().band_imm_u(sign, 0x8000);
+            let size = self.ins().band_imm_u(bits, 0x7fff_ffff);
+            let odd = self.ins().ushr_imm_u(size, 13);
+            let odd = self.ins().band_imm_u(odd, 1);
+            let near = self.ins().iadd(size, odd);
             // The other exponent bias, and half of the last bit that stays, less one.
-            let rebias = self.builder.ins().iconst(types::I32, 0xc800_0fff);
-            let near = self.builder.ins().iadd(near, rebias);
-            let normal = self.builder.ins().ushr_imm_u(near, 13);
+            let near = self.ins().iadd_imm_u(near, 0xc800_0fff);
+            let normal = self.ins().ushr_imm_u(near, 13);
             // Below the least normal half: the last bit of 0.5 has the weight of the least half,
             // so that the sum rounds.
             let tiny = self.float(size);
-            let one_half = self.builder.ins().f32const(Ieee32::with_bits(0x3f00_0000));
-            let sum = self.builder.ins().fadd(tiny, one_half);
+            let one_half = self.ins().f32const(Ieee32::with_bits(0x3f00_0000));
+            let sum = self.ins().fadd(tiny, one_half);
             let sum = self.bits(sum);
-            let minus = self.builder.ins().iconst(types::I32, 0xc100_0000);
-            let subnormal = self.builder.ins().iadd(sum, minus);
-            let is_tiny = self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, 0x3880_0000);
-            let finite = self.builder.ins().select(is_tiny, subnormal, normal);
-            let nan = self.builder.ins().iconst(types::I32, 0x7e00);
-            let infinity = self.builder.ins().iconst(types::I32, 0x7c00);
-            let is_nan =
-                self.builder.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, size, 0x7f80_0000);
-            let other = self.builder.ins().select(is_nan, nan, infinity);
-            let is_finite =
-                self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, 0x4780_0000);
-            let half = self.builder.ins().select(is_finite, finite, other);
-            self.builder.ins().bor(half, sign)
+            let subnormal = self.ins().iadd_imm_u(sum, 0xc100_0000);
+            let is_tiny = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, 0x3880_0000);
+            let finite = self.ins().select(is_tiny, subnormal, normal);
+            let nan = self.ins().iconst(types::I32, 0x7e00);
+            let infinity = self.ins().iconst(types::I32, 0x7c00);
+            let is_nan = self.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, size, 0x7f80_0000);
+            let other = self.ins().select(is_nan, nan, infinity);
+            let is_finite = self.ins().icmp_imm_u(IntCC::UnsignedLessThan, size, 0x4780_0000);
+            let half = self.ins().select(is_finite, finite, other);
+            self.ins().bor(half, sign)
         };
-        self.builder.ins().ireduce(types::I16, half)
+        self.ins().ireduce(types::I16, half)
     }
 
     /// `cond ? x : y` of floats, by way of their bits: `select` on floats is a branch.
     fn select_float(&mut self, cond: ir::Value, x: ir::Value, y: ir::Value) -> ir::Value {
         let [x, y] = [x, y].map(|float| self.bits(float));
-        let bits = self.builder.ins().select(cond, x, y);
+        let bits = self.ins().select(cond, x, y);
         self.float(bits)
     }
 
@@ -592,13 +505,12 @@ impl<'p> Translator<'p, '_> {
         dtype: DType,
         pointer: ir::Value,
         values: &[ir::Value],
-    ) -> Result<ir::Value, JitErrorKind> {
-        op.works_on(dtype).map_err(|_| JitErrorKind::Atomic { op, dtype })?;
-        let (ty, kind, _) = machine(dtype)?;
+    ) -> ir::Value {
+        let (ty, kind, _) = machine(dtype);
         let (is_float, int) = (kind == Kind::Float, ty.as_int());
         let rmw = match (op, kind) {
             (AtomicOp::Add | AtomicOp::Max | AtomicOp::Min, Kind::Float) => {
-                return Ok(self.atomic_float(op, int, pointer, values[0]));
+                return self.atomic_float(op, int, pointer, values[0]);
             }
             (AtomicOp::Cas, _) => None,
             (AtomicOp::Add, _) => Some(AtomicRmwOp::Add),
@@ -613,12 +525,12 @@ impl<'p> Translator<'p, '_> {
         };
         let words = values.iter().map(|&value| if is_float { self.bits(value) } else { value });
         let words: Vec<ir::Value> = words.collect();
-        let ins = self.builder.ins();
+        let ins = self.ins();
         let old = match rmw {
             Some(rmw) => ins.atomic_rmw(int, MEMORY, rmw, pointer, words[0]),
             None => ins.atomic_cas(MEMORY, pointer, words[0], words[1]),
         };
-        Ok(if is_float { self.float(old) } else { old })
+        if is_float { self.float(old) } else { old }
     }
 
     /// An atomic sum, maximum or minimum of floats of the size of `ty`, by compare and exchange.
@@ -631,13 +543,12 @@ impl<'p> Translator<'p, '_> {
     ) -> ir::Value {
         let (retry, done) = (self.builder.create_block(), self.builder.create_block());
         let old = self.builder.append_block_param(retry, ty);
-        let ins = self.builder.ins();
-        let first = ins.atomic_load(ty, MEMORY, pointer);
-        self.builder.ins().jump(retry, &[BlockArg::Value(first)]);
+        let first = self.ins().atomic_load(ty, MEMORY, pointer);
+        self.ins().jump(retry, &[BlockArg::Value(first)]);
         self.builder.switch_to_block(retry);
         let float = self.float(old);
         let new = if op == AtomicOp::Add {
-            let sum = self.builder.ins().fadd(float, value);
+            let sum = self.ins().fadd(float, value);
             self.bits(sum)
         } else {
             // The old value stays if it is a NaN, beyond the new one, or equal to it; of zeros,
@@ -647,41 +558,36 @@ impl<'p> Translator<'p, '_> {
                 AtomicOp::Max => (value, float, IntCC::SignedLessThan),
                 _ => (float, value, IntCC::SignedGreaterThanOrEqual),
             };
-            let beyond = self.builder.ins().fcmp(FloatCC::LessThan, x, y);
-            let equal = self.builder.ins().fcmp(FloatCC::Equal, x, y);
-            let signed = self.builder.ins().icmp_imm_s(sign, bits, 0);
-            let equal = self.builder.ins().band(equal, signed);
-            let stays = self.builder.ins().bor(beyond, equal);
-            let nan = self.builder.ins().fcmp(FloatCC::NotEqual, float, float);
-            let stays = self.builder.ins().bor(stays, nan);
-            self.builder.ins().select(stays, old, bits)
+            let beyond = self.ins().fcmp(FloatCC::LessThan, x, y);
+            let equal = self.ins().fcmp(FloatCC::Equal, x, y);
+            let signed = self.ins().icmp_imm_s(sign, bits, 0);
+            let equal = self.ins().band(equal, signed);
+            let stays = self.ins().bor(beyond, equal);
+            let nan = self.ins().fcmp(FloatCC::NotEqual, float, float);
+            let stays = self.ins().bor(stays, nan);
+            self.ins().select(stays, old, bits)
         };
-        let ins = self.builder.ins();
-        let seen = ins.atomic_cas(MEMORY, pointer, old, new);
+        let seen = self.ins().atomic_cas(MEMORY, pointer, old, new);
         // Bits are compared, not floats: a NaN would try for ever.
-        let again = self.builder.ins().icmp(IntCC::NotEqual, seen, old);
-        let ins = self.builder.ins();
-        ins.brif(again, retry, &[BlockArg::Value(seen)], done, &[]);
+        let again = self.ins().icmp(IntCC::NotEqual, seen, old);
+        self.ins().brif(again, retry, &[BlockArg::Value(seen)], done, &[]);
         self.builder.switch_to_block(done);
         float
     }
 
-    /// Calls the function for `custom`.
+    /// Calls the function for `custom`; its result, if it has one.
     fn call(
         &mut self,
-        result: Option<Value>,
         custom: &Declaration,
         args: &[CallArg],
-    ) -> Result<(), JitErrorKind> {
+    ) -> Result<Option<ir::Value>, JitErrorKind> {
         let function = self.functions.get(custom)?;
-        let contract = custom.contract();
-        require(args.len() == contract.args.len(), "a call with other arguments")?;
         let mut signature = Signature::new(self.builder.func.signature.call_conv);
         let mut values = Vec::new();
-        for (&arg, &declared) in args.iter().zip(&contract.args) {
-            let (value, param) = match (arg, declared) {
-                (CallArg::Value(value), CustomArg::Value(dtype)) => {
-                    let (ty, kind, _) = machine(dtype)?;
+        for arg in args {
+            let (value, param) = match *arg {
+                CallArg::Value(value) => {
+                    let (ty, kind, _) = machine(self.program.values[value]);
                     let param = AbiParam::new(ty);
                     // As C compilers expect of what is narrower than a register.
                     let param = match kind {
@@ -689,119 +595,65 @@ impl<'p> Translator<'p, '_> {
                         Kind::Bool | Kind::Unsigned | Kind::Half => param.uext(),
                         Kind::Float => param,
                     };
-                    (self.typed(value, dtype)?, param)
+                    (self.values[value], param)
                 }
-                (CallArg::Address(address), CustomArg::Pointer { dtype, .. }) => {
-                    if contract.effect.changes() {
-                        self.mutable(address.storage)?;
-                    }
-                    let (pointer, element) = self.address(address)?;
-                    require(element == dtype, "a pointer to another type")?;
-                    (pointer, AbiParam::new(types::I64))
-                }
-                _ => return Err(Malformed("an argument of another kind")),
+                CallArg::Address(address) => (self.address(address)?, AbiParam::new(types::I64)),
             };
             signature.params.push(param);
             values.push(value);
         }
-        require(result.is_some() == (contract.result != DType::Void), "a call without its result")?;
-        if result.is_some() {
-            signature.returns.push(AbiParam::new(machine(contract.result)?.0));
+        let result = custom.contract().result;
+        if result != DType::Void {
+            signature.returns.push(AbiParam::new(machine(result).0));
         }
         let signature = self.builder.import_signature(signature);
-        let function = self.builder.ins().iconst(types::I64, function as i64);
-        let call = self.builder.ins().call_indirect(signature, function, &values);
+        let function = self.ins().iconst(types::I64, function as i64);
+        let call = self.ins().call_indirect(signature, function, &values);
         let value = self.builder.inst_results(call).first().copied();
-        if let (Some(result), Some(value)) = (result, value) {
-            // Whatever it is, a `bool` is 0 or 1 from here on.
-            let value = match contract.result {
-                DType::Bool => self.builder.ins().icmp_imm_u(IntCC::NotEqual, value, 0),
-                _ => value,
-            };
-            self.define(result, contract.result, value)?;
-        }
-        Ok(())
+        // Whatever it is, a `bool` is 0 or 1 from here on.
+        Ok(value.map(|value| match result {
+            DType::Bool => self.ins().icmp_imm_u(IntCC::NotEqual, value, 0),
+            _ => value,
+        }))
     }
 
-    /// The address in bytes and the type of the element there.
-    fn address(&mut self, address: Address) -> Result<(ir::Value, DType), JitErrorKind> {
-        let element = self.element(address.storage)?;
+    /// The address in bytes.
+    fn address(&mut self, address: Address) -> Result<ir::Value, JitErrorKind> {
         let base = match address.storage {
             Storage::Param(slot) => self.buffers[slot],
             Storage::Register(number) => self.registers[number],
         };
-        let (offset, dtype) = self.value(address.offset)?;
-        require(dtype.is_index(), "an offset that is no integer")?;
-        let offset = self.cast(offset, dtype, DType::I64)?;
-        let (_, _, log2_size) = machine(element)?;
-        let log2_size = self.builder.ins().iconst(types::I64, i64::from(log2_size));
-        let bytes = self.builder.ins().ishl(offset, log2_size);
-        Ok((self.builder.ins().iadd(base, bytes), element))
-    }
-
-    fn element(&self, storage: Storage) -> Result<DType, JitErrorKind> {
-        let dtype = match storage {
-            Storage::Param(slot) => self.program.params.get(slot).map(|param| param.dtype),
-            Storage::Register(number) => self.program.registers.get(number).map(|reg| reg.dtype),
-        };
-        dtype.ok_or(Malformed("a buffer that does not exist"))
-    }
-
-    /// The caller promises that only mutable parameters are valid for writes.
-    fn mutable(&self, storage: Storage) -> Result<(), JitErrorKind> {
-        match storage {
-            Storage::Param(slot) => {
-                let mutable = self.program.params.get(slot).is_none_or(|p| p.mutable);
-                require(mutable, "a write to a read-only parameter")
-            }
-            Storage::Register(_) => Ok(()),
-        }
-    }
-
-    fn define(&mut self, value: Value, dtype: DType, is: ir::Value) -> Result<(), JitErrorKind> {
-        let declared = self.program.values.get(value);
-        require(declared == Some(&dtype), "a value of another type")?;
-        let before = self.values.insert(value, is);
-        require(before.is_none(), "a value that is defined twice")?;
-        self.scope.push(value);
-        Ok(())
-    }
-
-    fn value(&self, value: Value) -> Result<(ir::Value, DType), JitErrorKind> {
-        let defined = self.values.get(value).copied();
-        let dtype = self.program.values.get(value).copied();
-        defined.zip(dtype).ok_or(Malformed("a value that is not defined where it is used"))
-    }
-
-    fn typed(&self, value: Value, dtype: DType) -> Result<ir::Value, JitErrorKind> {
-        let (is, found) = self.value(value)?;
-        require(found == dtype, "an operand of another type")?;
-        Ok(is)
+        let offset = address.offset;
+        let offset = self.cast(self.values[offset], self.program.values[offset], DType::I64)?;
+        let (_, _, log2_size) = machine(self.program.element(address.storage));
+        let log2_size = self.ins().iconst(types::I64, i64::from(log2_size));
+        let bytes = self.ins().ishl(offset, log2_size);
+        Ok(self.ins().iadd(base, bytes))
     }
 
     fn add_one(&mut self, x: ir::Value) -> ir::Value {
         let ty = self.builder.func.dfg.value_type(x);
-        let one = self.builder.ins().iconst(ty, 1);
-        self.builder.ins().iadd(x, one)
+        let one = self.ins().iconst(ty, 1);
+        self.ins().iadd(x, one)
     }
 
     /// The bits of a float.
     fn bits(&mut self, float: ir::Value) -> ir::Value {
         let ty = self.builder.func.dfg.value_type(float).as_int();
-        self.builder.ins().bitcast(ty, MemFlagsData::new(), float)
+        self.ins().bitcast(ty, MemFlagsData::new(), float)
     }
 
     /// The float with these bits.
     fn float(&mut self, bits: ir::Value) -> ir::Value {
         let wide = self.builder.func.dfg.value_type(bits) == types::I64;
         let ty = if wide { types::F64 } else { types::F32 };
-        self.builder.ins().bitcast(ty, MemFlagsData::new(), bits)
+        self.ins().bitcast(ty, MemFlagsData::new(), bits)
     }
 
     fn float_zero(&mut self, ty: Type) -> ir::Value {
         match ty {
-            types::F64 => self.builder.ins().f64const(Ieee64::with_bits(0)),
-            _ => self.builder.ins().f32const(Ieee32::with_bits(0)),
+            types::F64 => self.ins().f64const(Ieee64::with_bits(0)),
+            _ => self.ins().f32const(Ieee32::with_bits(0)),
         }
     }
 }

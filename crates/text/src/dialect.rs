@@ -3,7 +3,8 @@
 use lower::{Caps, GridLimits, Launch, LaunchIndex, ProgramParam};
 use uop::{AtomicOp, DType};
 
-use crate::emit::{Helper, Kernel};
+use crate::emit::Kernel;
+use crate::sections::section;
 
 /// A language of the C family: what it does not share with the others.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +25,10 @@ pub struct Dialect {
     pub(crate) entry_suffix: &'static str,
     /// How an index from outside is spelled; `None` if there is none.
     pub(crate) index: fn(LaunchIndex) -> Option<&'static str>,
-    /// How an atomic is spelled; `None` if there is none.
-    pub(crate) atomic: fn(AtomicOp, DType) -> Option<Atomic>,
+    /// The builtin for an atomic that there is: `function(&element, values… rest)` gives the old
+    /// value. `None` if a helper does it.
+    pub(crate) atomic: fn(AtomicOp, DType) -> Option<String>,
+    pub(crate) atomic_rest: &'static str,
     /// Loads `old` from `p` atomically.
     pub(crate) atomic_load: &'static str,
     /// Whether `*p` had the bits of `old` and is `next` now; else `old` is what it has. Bits, so that
@@ -37,32 +40,6 @@ pub struct Dialect {
     pub(crate) prelude: fn(&Kernel) -> String,
     /// The functions.
     pub(crate) functions: fn(&Kernel) -> String,
-}
-
-/// A call that does an atomic and gives the old value: `function(&element, values rest)`.
-#[derive(Clone, Debug)]
-pub(crate) struct Atomic {
-    pub(crate) function: String,
-    pub(crate) rest: &'static str,
-    pub(crate) helper: Option<Helper>,
-}
-
-impl Atomic {
-    /// By the function `builtin`, if there is one, else by a helper; `None` if there is no such
-    /// atomic.
-    fn new(
-        op: AtomicOp,
-        dtype: DType,
-        builtin: Option<String>,
-        rest: &'static str,
-    ) -> Option<Atomic> {
-        op.works_on(dtype).ok()?;
-        let helper = Helper::Atomic(op, dtype);
-        Some(match builtin {
-            Some(function) => Atomic { function, rest, helper: None },
-            None => Atomic { function: helper.name(), rest: "", helper: Some(helper) },
-        })
-    }
 }
 
 /// C11 with the atomic builtins of gcc and clang, for a program without a grid.
@@ -80,6 +57,7 @@ pub const C: Dialect = Dialect {
     entry_suffix: "_range",
     index: c_index,
     atomic: c_atomic,
+    atomic_rest: ", __ATOMIC_RELAXED",
     atomic_load: "__atomic_load(p, &old, __ATOMIC_RELAXED)",
     compare_exchange: "__atomic_compare_exchange(p, &old, &next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)",
     notes: c_notes,
@@ -110,6 +88,8 @@ pub const HIP: Dialect = Dialect {
     entry_suffix: "",
     index: hip_index,
     atomic: hip_atomic,
+    // Agent scope: all work-items of one device, no other device and no host.
+    atomic_rest: ", __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT",
     atomic_load: "old = __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)",
     compare_exchange: "__hip_atomic_compare_exchange_strong(\
         p, &old, next, __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)",
@@ -156,8 +136,6 @@ fn c_type(dtype: DType) -> Option<&'static str> {
 /// Without a header there is no `int32_t`. `long` has 64 bits on AMD GPUs.
 fn hip_type(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
-        DType::Void | DType::Index => return None,
-        DType::Bool => "bool",
         DType::I8 => "signed char",
         DType::I16 => "short",
         DType::I32 => "int",
@@ -168,62 +146,38 @@ fn hip_type(dtype: DType) -> Option<&'static str> {
         DType::U32 => "unsigned",
         DType::U64 => "unsigned long",
         DType::F16 => "_Float16",
-        DType::F32 => "float",
-        DType::F64 => "double",
+        _ => return c_type(dtype),
     })
 }
 
-/// Refuses options under which the compiler computes something else: NaN and infinities assumed
-/// away, or floats kept in wider registers (x87).
-const STRICT_FLOATS: &str = "\
-#if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__ || __FLT_EVAL_METHOD__ == 2
-#error \"floats must follow IEEE 754: compile without -ffast-math\"
-#endif
-";
-
 /// Silences warnings of -Wall and -Wextra that a generated comparison may deserve, such as one of a
 /// widened integer with a wide constant.
-fn quiet(kernel: &Kernel) -> &'static str {
-    if !kernel.used.comparison {
-        return "";
-    }
-    "
-/* A comparison may have one outcome only. */
-#pragma GCC diagnostic ignored \"-Wtautological-compare\"
-#pragma GCC diagnostic ignored \"-Wtype-limits\"
-"
+fn quiet(kernel: &Kernel) -> String {
+    if kernel.used.comparison { "\n".to_owned() + &section("quiet", &[]) } else { String::new() }
 }
 
 fn c_index(index: LaunchIndex) -> Option<&'static str> {
     match index {
         LaunchIndex::Begin => Some("begin"),
         LaunchIndex::End => Some("end"),
-        LaunchIndex::Block(_) | LaunchIndex::Item(_) | LaunchIndex::Variable(_) => None,
+        _ => None,
     }
 }
 
-fn c_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
+fn c_atomic(op: AtomicOp, dtype: DType) -> Option<String> {
     // The builtins wrap, signed or not, and gcc's take no float:
     // https://gcc.gnu.org/onlinedocs/gcc/_005f_005fatomic-Builtins.html
-    let builtin = match op {
+    match op {
         _ if dtype.is_float() => None,
         AtomicOp::Max | AtomicOp::Min | AtomicOp::Cas => None,
         AtomicOp::Exchange => Some("__atomic_exchange_n".to_owned()),
         _ => Some(format!("__atomic_fetch_{}", op.name())),
-    };
-    Atomic::new(op, dtype, builtin, ", __ATOMIC_RELAXED")
+    }
 }
 
 fn c_notes(kernel: &Kernel) -> String {
-    let (name, extent) = (&kernel.name, extent(kernel));
-    let entry = kernel.dialect.entry_name(name);
-    format!(
-        " * {entry} does the instances begin..end of 0..{extent}, {name} all of them.\n \
-         * Parts may run at the same time, in any order. A mutable buffer overlaps no other.\n \
-         *\n \
-         * Compile, with gcc or clang and any -O (clang: no -ffp-contract=fast):\n \
-         *   cc -std=c11 -O3 -shared -fPIC {name}.c -o {name}.so\n"
-    )
+    let entry = kernel.dialect.entry_name(&kernel.name);
+    section("c_notes", &[("$entry", &entry), ("$name", &kernel.name), ("$extent", &extent(kernel))])
 }
 
 fn c_prelude(kernel: &Kernel) -> String {
@@ -232,18 +186,7 @@ fn c_prelude(kernel: &Kernel) -> String {
         out += "#include <stdbool.h>\n";
     }
     out += "#include <stdint.h>\n\n";
-    out += STRICT_FLOATS;
-    // C11's pragma is unknown to gcc, which contracts unless -std says ISO C.
-    out += "
-/* No product and sum become one operation. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize(\"fp-contract=off\")
-#else
-#pragma STDC FP_CONTRACT OFF
-#endif
-";
-    out += quiet(kernel);
-    out
+    out + &section("strict_floats", &[]) + "\n" + &section("c_contract", &[]) + &quiet(kernel)
 }
 
 fn c_functions(kernel: &Kernel) -> String {
@@ -320,42 +263,25 @@ fn hip_index(index: LaunchIndex) -> Option<&'static str> {
         LaunchIndex::Item(0) => Some("__builtin_amdgcn_workitem_id_x()"),
         LaunchIndex::Item(1) => Some("__builtin_amdgcn_workitem_id_y()"),
         LaunchIndex::Item(2) => Some("__builtin_amdgcn_workitem_id_z()"),
-        LaunchIndex::Block(_)
-        | LaunchIndex::Item(_)
-        | LaunchIndex::Begin
-        | LaunchIndex::End
-        | LaunchIndex::Variable(_) => None,
+        _ => None,
     }
 }
 
-fn hip_atomic(op: AtomicOp, dtype: DType) -> Option<Atomic> {
-    let builtin = match op {
+fn hip_atomic(op: AtomicOp, dtype: DType) -> Option<String> {
+    match op {
         // Those of floats ignore a NaN.
         AtomicOp::Max | AtomicOp::Min if dtype.is_float() => None,
         AtomicOp::Cas => None,
         AtomicOp::Exchange => Some("__hip_atomic_exchange".to_owned()),
         _ => Some(format!("__hip_atomic_fetch_{}", op.name())),
-    };
-    // Agent scope: all work-items of one device, no other device and no host.
-    Atomic::new(op, dtype, builtin, ", __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT")
+    }
 }
 
 fn hip_notes(kernel: &Kernel) -> String {
     let (grid, block) = grid(kernel);
-    let name = &kernel.name;
-    let mut out = format!(
-        " * A mutable buffer overlaps no other.\n \
-         *\n \
-         * Launch exactly {} x {} x {} blocks of {} x {} x {} work-items; with a zero in the grid\n \
-         * there is nothing to launch.\n",
-        grid[0], grid[1], grid[2], block[0], block[1], block[2]
-    );
-    out += &format!(
-        " *\n \
-         * Compile, for gfx90a, gfx942, gfx1100 or gfx1201, with clang 19 or later:\n \
-         *   clang -x hip --cuda-device-only --no-gpu-bundle-output -O3 -nogpuinc -nogpulib \\\n \
-         *     --offload-arch=gfx1100 {name}.hip -o {name}.hsaco\n"
-    );
+    let (grid, block) = (grid.join(" x "), block.map(|items| items.to_string()).join(" x "));
+    let words = [("$grid", &*grid), ("$block", &*block), ("$name", &*kernel.name)];
+    let mut out = section("hip_notes", &words);
     let atomics: Vec<&str> = kernel
         .used
         .atomics
@@ -364,42 +290,22 @@ fn hip_notes(kernel: &Kernel) -> String {
         .map(|&(slot, _)| kernel.params[slot].as_str())
         .collect();
     if !atomics.is_empty() {
-        out += &format!(
-            " *\n \
-             * Floats are added atomically to {}: coarse-grained memory, as hipMalloc gives.\n \
-             * -munsafe-fp-atomics then lets the compiler use one instruction where the chip has it,\n \
-             * which may take subnormals for zero, instead of a loop.\n",
-            atomics.join(", ")
-        );
+        out += &section("hip_atomics", &[("$params", &atomics.join(", "))]);
     }
     out
 }
 
 fn hip_prelude(kernel: &Kernel) -> String {
-    let mut out = STRICT_FLOATS.to_owned();
+    let mut out = section("strict_floats", &[]);
     if kernel.used.i64 {
         out += "static_assert(sizeof(long) == 8, \"64-bit integers are spelled long\");\n";
     }
-    out += "
-/* No product and sum become one operation. */
-#pragma clang fp contract(off)
-";
-    out += quiet(kernel);
-    out += "
-/* As the HIP headers have them. */
-#ifndef __global__
-#define __global__ __attribute__((global))
-#endif
-";
+    out = out + "\n" + &section("hip_contract", &[]) + &quiet(kernel);
+    out = out + "\n" + &section("hip_global", &[]);
     if !kernel.used.helpers.is_empty() {
-        out += "#ifndef __device__\n#define __device__ __attribute__((device))\n#endif\n";
+        out += &section("hip_device", &[]);
     }
-    out += "\
-#ifndef __launch_bounds__
-#define __launch_bounds__(n) __attribute__((amdgpu_flat_work_group_size(1, n)))
-#endif
-";
-    out
+    out + &section("hip_bounds", &[])
 }
 
 fn hip_functions(kernel: &Kernel) -> String {

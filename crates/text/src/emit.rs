@@ -15,6 +15,7 @@ use crate::alu::Alu;
 use crate::dialect::Dialect;
 use crate::error::{EmitError, EmitErrorKind};
 use crate::expr::{Prec, Text};
+use crate::helpers::Helper;
 use crate::names::{Names, is_identifier};
 
 /// Longer expressions are named, in bytes. It also bounds their depth: clang takes 256 levels of
@@ -39,23 +40,11 @@ pub fn emit(program: &Program, dialect: &Dialect) -> Result<String, EmitError> {
         // The body has the indices of the other kind: no more of it makes sense.
         emitter.error(EmitErrorKind::Launch { grid: dialect.caps.grid.is_some() });
     }
+    emitter.registers();
     if emitter.errors.is_empty() {
-        return Ok(emitter.finish().file());
+        return Ok(emitter.kernel.file());
     }
     Err(EmitError { kernel: program.name.clone(), target: dialect.name, kinds: emitter.errors })
-}
-
-/// A function that the text defines if it is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Helper {
-    /// The float of this type with these bits.
-    FromBits(DType),
-    /// The bits of a float of this type.
-    ToBits(DType),
-    /// A float of the first type as a value of the second.
-    Convert(DType, DType),
-    /// An atomic of this type, by compare and exchange.
-    Atomic(AtomicOp, DType),
 }
 
 /// What the body of a kernel uses.
@@ -78,7 +67,6 @@ pub(crate) struct Used {
 }
 
 /// A kernel whose body is written, for the dialect to frame.
-#[derive(Debug)]
 pub(crate) struct Kernel<'a> {
     pub(crate) program: &'a Program,
     pub(crate) dialect: &'a Dialect,
@@ -140,164 +128,6 @@ impl Kernel<'_> {
     }
 }
 
-impl Helper {
-    /// The helpers that its text calls.
-    fn needs(self) -> &'static [Helper] {
-        const BITS: &[Helper] = &[Helper::FromBits(DType::F32), Helper::ToBits(DType::F32)];
-        match self {
-            Helper::Convert(DType::F16, _) | Helper::Convert(_, DType::F16) => BITS,
-            Helper::Convert(DType::BF16, _) => &BITS[..1],
-            Helper::Convert(_, DType::BF16) => &BITS[1..],
-            _ => &[],
-        }
-    }
-
-    fn text(self, dialect: &Dialect) -> String {
-        let (qualifier, name) = (dialect.helper, self.name());
-        let ty = |dtype| dialect.name_of(dtype);
-        let bits_of = |dtype| ty(if dtype == DType::F64 { DType::U64 } else { DType::U32 });
-        match self {
-            Helper::FromBits(dtype) => {
-                let (float, bits) = (ty(dtype), bits_of(dtype));
-                format!(
-                    "{qualifier} {float} {name}({bits} bits) {{\n    \
-                         {float} value;\n    \
-                         __builtin_memcpy(&value, &bits, sizeof value);\n    \
-                         return value;\n\
-                     }}\n",
-                )
-            }
-            Helper::ToBits(dtype) => {
-                let (float, bits) = (ty(dtype), bits_of(dtype));
-                format!(
-                    "{qualifier} {bits} {name}({float} value) {{\n    \
-                         {bits} bits;\n    \
-                         __builtin_memcpy(&bits, &value, sizeof bits);\n    \
-                         return bits;\n\
-                     }}\n",
-                )
-            }
-            Helper::Convert(DType::BF16, _) => format!(
-                "{qualifier} float {name}({half} half) {{\n    \
-                     return f32_from_bits(({bits})half << 16);\n\
-                 }}\n",
-                half = ty(DType::BF16),
-                bits = ty(DType::U32),
-            ),
-            // A float whose exponent and mantissa are the half's is too small by 2^112, the
-            // difference of the two exponent biases.
-            Helper::Convert(DType::F16, _) => format!(
-                "{qualifier} float {name}({half} half) {{\n    \
-                     const {bits} sign = ({bits})(half & 0x8000) << 16;\n    \
-                     const {bits} rest = ({bits})(half & 0x7fff) << 13;\n    \
-                     const float scaled = f32_from_bits(rest) * 5192296858534827628530496329220096.0f;\n    \
-                     const {bits} bits = f32_to_bits(scaled);\n    \
-                     return f32_from_bits(sign | ((half & 0x7c00) == 0x7c00 ? rest | 0x7f800000U : bits));\n\
-                 }}\n",
-                half = ty(DType::F16),
-                bits = ty(DType::U32),
-            ),
-            Helper::Convert(_, DType::BF16) => format!(
-                "/* Rounds to nearest even. */\n\
-                 {qualifier} {half} {name}(float value) {{\n    \
-                     const {bits} bits = f32_to_bits(value);\n    \
-                     if (value != value) {{\n        \
-                         return ({half})(bits >> 16 | 0x40U);\n    \
-                     }}\n    \
-                     return ({half})((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);\n\
-                 }}\n",
-                half = ty(DType::BF16),
-                bits = ty(DType::U32),
-            ),
-            // What is below the least normal half is added to 0.5, whose last bit has the weight of
-            // the least half; the sum rounds.
-            Helper::Convert(_, DType::F16) => format!(
-                "/* Rounds to nearest even. */\n\
-                 {qualifier} {half} {name}(float value) {{\n    \
-                     const {bits} sign = f32_to_bits(value) >> 16 & 0x8000U;\n    \
-                     const {bits} size = f32_to_bits(value) & 0x7fffffffU;\n    \
-                     {bits} half = (size - 0x37fff001U + (size >> 13 & 1U)) >> 13;\n    \
-                     if (size < 0x38800000U) {{\n        \
-                         half = f32_to_bits(f32_from_bits(size) + 0.5f) - 0x3f000000U;\n    \
-                     }} else if (size >= 0x47800000U) {{\n        \
-                         half = size > 0x7f800000U ? 0x7e00U : 0x7c00U;\n    \
-                     }}\n    \
-                     return ({half})(sign | half);\n\
-                 }}\n",
-                half = ty(DType::F16),
-                bits = ty(DType::U32),
-            ),
-            Helper::Convert(from, to) => {
-                let (min, max) = to.int_range().unwrap_or_default();
-                // The bounds are powers of two: exact as floats, as the largest integers are not.
-                let suffix = if from == DType::F64 { "" } else { "f" };
-                let (lo, hi) = (format!("{min}.0{suffix}"), format!("{}.0{suffix}", max + 1));
-                let [min, max] = [min, max].map(|value| Text::int(value, to).text);
-                format!(
-                    "/* Truncates and saturates; NaN gives 0. */\n\
-                     {qualifier} {ty} {name}({from} x) {{\n    \
-                         if ({lo} <= x && x < {hi}) {{\n        \
-                             return ({ty})x;\n    \
-                         }}\n    \
-                         return x < 0.0{suffix} ? {min} : 0.0{suffix} < x ? {max} : 0;\n\
-                     }}\n",
-                    ty = ty(to),
-                    from = ty(from),
-                )
-            }
-            Helper::Atomic(AtomicOp::Cas, dtype) => format!(
-                "{qualifier} {ty} {name}({ty} *p, {ty} old, {ty} next) {{\n    \
-                     {exchange};\n    \
-                     return old;\n\
-                 }}\n",
-                ty = ty(dtype),
-                exchange = dialect.compare_exchange,
-            ),
-            Helper::Atomic(op, dtype) => format!(
-                "{qualifier} {ty} {name}({ty} *p, {ty} value) {{\n    \
-                     {ty} old, next;\n    \
-                     {load};\n    \
-                     do {{\n        \
-                         next = {next};\n    \
-                     }} while (!{exchange});\n    \
-                     return old;\n\
-                 }}\n",
-                ty = ty(dtype),
-                load = dialect.atomic_load,
-                next = update(op, dtype.is_float()),
-                exchange = dialect.compare_exchange,
-            ),
-        }
-    }
-
-    /// The name of the function, which is reserved.
-    pub(crate) fn name(self) -> String {
-        match self {
-            Helper::FromBits(dtype) => format!("{dtype}_from_bits"),
-            Helper::ToBits(dtype) => format!("{dtype}_to_bits"),
-            Helper::Convert(from, to) => format!("{from}_to_{to}"),
-            Helper::Atomic(op, dtype) => format!("atomic_{}_{dtype}", op.name()),
-        }
-    }
-}
-
-/// What an atomic makes of `old` and `value`, where a dialect has no builtin for it.
-fn update(op: AtomicOp, is_float: bool) -> String {
-    let (beyond, positive) = match op {
-        AtomicOp::Max => ("value < old", ""),
-        AtomicOp::Min => ("old < value", "!"),
-        AtomicOp::Add => return "old + value".to_owned(),
-        AtomicOp::Exchange => return "value".to_owned(),
-        _ => unreachable!("every dialect has builtins for {op:?}"),
-    };
-    if !is_float {
-        return format!("{beyond} ? old : value");
-    }
-    // Equal ones differ only if they are zeros.
-    let equal = format!("(value == old && {positive}__builtin_signbit(value))");
-    format!("old != old || {beyond} || {equal} ? old : value")
-}
-
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -325,50 +155,36 @@ impl Fates {
         for stmt in body.iter().rev() {
             match stmt {
                 Stmt::Let { value, expr } => {
-                    let fate = match self.uses.get(*value) {
-                        None => Fate::Dead,
-                        Some(&(1, user)) if user == block => Fate::Once,
-                        Some(_) => Fate::Named,
-                    };
-                    self.fates.insert(*value, fate);
-                    if fate != Fate::Dead {
+                    if self.decide(*value, block) != Fate::Dead {
                         self.expr(expr, block);
                     }
                 }
                 Stmt::For { lo, hi, body, .. } => {
                     if has_effect(body) {
                         self.block(body);
-                        self.uses(&[*lo, *hi], block);
+                        self.uses([*lo, *hi], block);
                     }
                 }
                 Stmt::If { cond, body } => {
                     if has_effect(body) {
                         self.block(body);
-                        self.uses(&[*cond], block);
+                        self.uses([*cond], block);
                     }
                 }
-                Stmt::Store { address, value } => self.uses(&[address.offset, *value], block),
+                Stmt::Store { address, value } => self.uses([address.offset, *value], block),
                 Stmt::Atomic { address, values, old, gate, .. } => {
-                    if let Some(old) = *old {
-                        let used = self.uses.contains_key(old);
-                        self.fates.insert(old, if used { Fate::Named } else { Fate::Dead });
-                    }
-                    self.uses(&[address.offset], block);
-                    self.uses(values, block);
-                    if let Some((gate, alternative)) = gate {
-                        self.uses(&[*gate, *alternative], block);
-                    }
+                    old.map(|old| self.decide(old, block));
+                    self.uses([address.offset], block);
+                    self.uses(values.iter().copied(), block);
+                    self.gate(*gate, block);
                 }
                 Stmt::Call { result, args, .. } => {
-                    if let Some(result) = result {
-                        let used = self.uses.contains_key(*result);
-                        self.fates.insert(*result, if used { Fate::Named } else { Fate::Dead });
-                    }
+                    result.map(|result| self.decide(result, block));
                     for arg in args {
                         match arg {
                             // A template may spell it twice.
-                            CallArg::Value(value) => self.uses(&[*value, *value], block),
-                            CallArg::Address(address) => self.uses(&[address.offset], block),
+                            CallArg::Value(value) => self.uses([*value, *value], block),
+                            CallArg::Address(address) => self.uses([address.offset], block),
                         }
                     }
                 }
@@ -380,23 +196,38 @@ impl Fates {
         match expr {
             Expr::Const(_) | Expr::Launch(_) => {}
             Expr::Alu { op, args, .. } => {
-                self.uses(args, block);
-                if matches!(op, Op::Max | Op::Min) {
-                    // They spell their operands twice.
-                    self.uses(args, block);
+                // Some spell their operands twice.
+                let times = if matches!(op, Op::Max | Op::Min) { 2 } else { 1 };
+                for _ in 0..times {
+                    self.uses(args.iter().copied(), block);
                 }
             }
             Expr::Load { address, gate } => {
-                self.uses(&[address.offset], block);
-                if let Some((gate, alternative)) = gate {
-                    self.uses(&[*gate, *alternative], block);
-                }
+                self.uses([address.offset], block);
+                self.gate(*gate, block);
             }
         }
     }
 
-    fn uses(&mut self, values: &[Value], block: u32) {
-        for &value in values {
+    /// The fate of `value`, which is defined in `block` and whose users were all seen.
+    fn decide(&mut self, value: Value, block: u32) -> Fate {
+        let fate = match self.uses.get(value) {
+            None => Fate::Dead,
+            Some(&(1, user)) if user == block => Fate::Once,
+            Some(_) => Fate::Named,
+        };
+        self.fates.insert(value, fate);
+        fate
+    }
+
+    fn gate(&mut self, gate: Option<(Value, Value)>, block: u32) {
+        if let Some((gate, alternative)) = gate {
+            self.uses([gate, alternative], block);
+        }
+    }
+
+    fn uses(&mut self, values: impl IntoIterator<Item = Value>, block: u32) {
+        for value in values {
             let count = self.uses.get(value).map_or(0, |&(count, _)| count);
             self.uses.insert(value, (count + 1, block));
         }
@@ -418,18 +249,14 @@ fn has_effect(body: &[Stmt]) -> bool {
 struct Emitter<'a> {
     program: &'a Program,
     dialect: &'a Dialect,
+    kernel: Kernel<'a>,
     names: Names,
-    name: String,
-    params: Vec<String>,
-    variables: Vec<String>,
     registers: Vec<String>,
     /// The variable of the loops at each depth.
     loops: Vec<String>,
     open_loops: usize,
     fates: SecondaryMap<Value, Fate>,
     texts: SecondaryMap<Value, Text>,
-    used: Used,
-    body: String,
     errors: Vec<EmitErrorKind>,
 }
 
@@ -441,22 +268,19 @@ impl<'a> Emitter<'a> {
         let params = program.params.iter().map(|param| names.keep(&param.name)).collect();
         let variables = program.variables.iter().map(|v| names.keep(&v.name)).collect();
         let registers = program.registers.iter().map(|_| names.number("r")).collect();
+        let (body, used) = (String::new(), Used::default());
         let mut fates = Fates::default();
         fates.block(&program.body);
         let mut emitter = Emitter {
             program,
             dialect,
+            kernel: Kernel { program, dialect, name, params, variables, body, used },
             names,
-            name,
-            params,
-            variables,
             registers,
             loops: Vec::new(),
             open_loops: 0,
             fates: fates.fates,
             texts: SecondaryMap::new(),
-            used: Used::default(),
-            body: String::new(),
             errors: Vec::new(),
         };
         let params = program.params.iter().map(|param| &param.name);
@@ -473,26 +297,19 @@ impl<'a> Emitter<'a> {
         emitter
     }
 
-    fn finish(mut self) -> Kernel<'a> {
-        let mut registers = String::new();
-        for number in self.used.registers.clone() {
+    /// Writes the register buffers that are used, above the statements.
+    fn registers(&mut self) {
+        let mut text = String::new();
+        for &number in &self.kernel.used.registers {
             let register = &self.program.registers[number];
-            let (dtype, name) = (self.dtype(register.dtype), &self.registers[number]);
+            let (dtype, name) = (self.dialect.name_of(register.dtype), &self.registers[number]);
             // Zeros, so that no compiler warns of reads that it cannot tell to come after a write.
-            registers += &format!("    {dtype} {name}[{}] = {{0}};\n", register.len.max(1));
-            if !self.used.registers_read.contains(&number) {
-                registers += &format!("    (void){name};\n");
+            text += &format!("    {dtype} {name}[{}] = {{0}};\n", register.len.max(1));
+            if !self.kernel.used.registers_read.contains(&number) {
+                text += &format!("    (void){name};\n");
             }
         }
-        Kernel {
-            program: self.program,
-            dialect: self.dialect,
-            name: self.name,
-            params: self.params,
-            variables: self.variables,
-            body: registers + &self.body,
-            used: self.used,
-        }
+        self.kernel.body.insert_str(0, &text);
     }
 
     fn error(&mut self, kind: EmitErrorKind) {
@@ -503,8 +320,8 @@ impl<'a> Emitter<'a> {
 
     /// The type's name.
     fn dtype(&mut self, dtype: DType) -> &'static str {
-        self.used.bool |= dtype == DType::Bool;
-        self.used.i64 |= matches!(dtype, DType::I64 | DType::U64);
+        self.kernel.used.bool |= dtype == DType::Bool;
+        self.kernel.used.i64 |= matches!(dtype, DType::I64 | DType::U64);
         (self.dialect.types)(dtype).unwrap_or_else(|| {
             self.error(EmitErrorKind::Type { dtype });
             "void"
@@ -512,9 +329,9 @@ impl<'a> Emitter<'a> {
     }
 
     fn line(&mut self, depth: usize, text: &str) {
-        self.body += &"    ".repeat(depth);
-        self.body += text;
-        self.body.push('\n');
+        self.kernel.body += &"    ".repeat(depth);
+        self.kernel.body += text;
+        self.kernel.body.push('\n');
     }
 
     fn block(&mut self, body: &[Stmt], depth: usize) {
@@ -540,45 +357,32 @@ impl<'a> Emitter<'a> {
                     self.line(depth, &format!("{place} = {value};"));
                 }
                 Stmt::Atomic { op, address, values, old, gate } => {
-                    let dtype = self.program.element(address.storage);
-                    let Some(atomic) = (self.dialect.atomic)(*op, dtype) else {
-                        self.error(EmitErrorKind::Atomic { op: *op, dtype });
-                        continue;
-                    };
-                    self.used.helpers.extend(atomic.helper);
-                    if let Storage::Param(slot) = address.storage {
-                        self.used.atomics.insert((slot, *op));
-                    }
-                    let place = self.place(*address);
-                    let values: Vec<&str> =
-                        values.iter().map(|&value| self.texts[value].text.as_str()).collect();
-                    let (function, rest) = (atomic.function, atomic.rest);
-                    let call = format!("{function}(&{place}, {}{rest})", values.join(", "));
-                    let call = match gate {
-                        None => Text::atom(call),
-                        Some((gate, alternative)) => {
-                            let [gate, alternative] =
-                                [gate, alternative].map(|&value| &self.texts[value]);
-                            Text::ternary(gate, &Text::atom(call), alternative)
-                        }
-                    };
-                    match old.filter(|&old| self.fates[old] != Fate::Dead) {
-                        None if gate.is_some() => {
-                            self.line(depth, &format!("(void)({});", call.text));
-                        }
-                        None => self.line(depth, &format!("{};", call.text)),
-                        Some(old) => {
-                            let (ty, name) = (self.dtype(dtype), self.names.number("old"));
-                            self.line(depth, &format!("const {ty} {name} = {};", call.text));
-                            self.bind(old, Text::atom(name));
-                        }
-                    }
+                    let call = self.atomic(*op, *address, values);
+                    let call = self.gated(*gate, call);
+                    self.outcome(*old, "old", &call, depth);
                 }
                 Stmt::Call { result, custom, args } => {
                     self.call(*result, &self.program.customs[*custom], args, depth);
                 }
             }
         }
+    }
+
+    /// The call that does an atomic and gives the old value.
+    fn atomic(&mut self, op: AtomicOp, address: Address, values: &[Value]) -> Text {
+        let dtype = self.program.element(address.storage);
+        if op.works_on(dtype).is_err() {
+            self.error(EmitErrorKind::Atomic { op, dtype });
+        }
+        let (function, rest) = match (self.dialect.atomic)(op, dtype) {
+            Some(builtin) => (builtin, self.dialect.atomic_rest),
+            None => (self.help(Helper::Atomic(op, dtype)), ""),
+        };
+        let mut call = format!("{function}({}", self.pointer(address, Effect::Atomic(op)));
+        for &value in values {
+            call += &format!(", {}", self.texts[value].text);
+        }
+        Text::atom(call + rest + ")")
     }
 
     /// The template of `custom`: a statement, or the value of a local.
@@ -594,37 +398,45 @@ impl<'a> Emitter<'a> {
         for arg in args {
             texts.push(match arg {
                 CallArg::Value(value) => self.texts[*value].at_least(Prec::Atom),
-                CallArg::Address(address) => {
-                    match (address.storage, custom.contract().effect) {
-                        (Storage::Param(slot), Effect::Atomic(op)) => {
-                            self.used.atomics.insert((slot, op));
-                        }
-                        (Storage::Param(_), _) => {}
-                        (Storage::Register(number), _) => {
-                            self.used.registers_read.insert(number);
-                        }
-                    }
-                    format!("&{}", self.place(*address))
-                }
+                CallArg::Address(address) => self.pointer(*address, custom.contract().effect),
             });
         }
         let Some(text) = template.and_then(|template| fill(template, &texts).ok()) else {
             return self.error(EmitErrorKind::Template { name: custom.name().to_owned() });
         };
         let text = text.trim();
-        let Some(result) = result else {
+        if result.is_none() {
             let end = if text.ends_with([';', '}']) { "" } else { ";" };
             return self.line(depth, &format!("{text}{end}"));
-        };
-        let text = text.strip_suffix(';').unwrap_or(text);
-        let ty = self.dtype(self.program.values[result]);
-        let name = self.names.number("v");
-        if self.fates[result] == Fate::Dead {
-            self.line(depth, &format!("(void)({text});"));
-        } else {
-            self.line(depth, &format!("const {ty} {name} = {text};"));
         }
-        self.bind(result, Text::atom(name));
+        // Whatever it is, it binds no less tightly than this.
+        let text = Text::new(Prec::Ternary, text.strip_suffix(';').unwrap_or(text).to_owned());
+        self.outcome(result, "v", &text, depth);
+    }
+
+    /// `text`, if the gate is true, else the alternative.
+    fn gated(&self, gate: Option<(Value, Value)>, text: Text) -> Text {
+        let Some((gate, alternative)) = gate else { return text };
+        Text::ternary(&self.texts[gate], &text, &self.texts[alternative])
+    }
+
+    /// Does what `text` does; what it gives is `value`, if that is asked for and used.
+    fn outcome(&mut self, value: Option<Value>, prefix: &str, text: &Text, depth: usize) {
+        match value.filter(|&value| self.fates[value] != Fate::Dead) {
+            Some(value) => {
+                let name = self.names.number(prefix);
+                self.local(value, name, text, depth);
+            }
+            None if text.prec == Prec::Atom => self.line(depth, &format!("{};", text.text)),
+            None => self.line(depth, &format!("(void)({});", text.text)),
+        }
+    }
+
+    /// Writes `value` as a local.
+    fn local(&mut self, value: Value, name: String, text: &Text, depth: usize) {
+        let dtype = self.dtype(self.program.values[value]);
+        self.line(depth, &format!("const {dtype} {name} = {};", text.text));
+        self.bind(value, Text::atom(name));
     }
 
     fn for_loop(&mut self, var: Value, lo: Value, hi: Value, body: &[Stmt], depth: usize) {
@@ -654,29 +466,28 @@ impl<'a> Emitter<'a> {
         let (text, name) = match expr {
             Expr::Const(constant) => {
                 let text = self.constant(*constant, dtype);
-                self.texts.insert(value, text);
-                return;
+                return self.bind(value, text);
             }
             Expr::Launch(index) => {
-                if let LaunchIndex::Variable(number) = *index {
-                    self.used.indices.insert(*index);
-                    return self.bind(value, Text::atom(&self.variables[number]));
-                }
-                let Some(text) = (self.dialect.index)(*index) else {
-                    self.error(EmitErrorKind::Index { index: *index });
-                    return self.bind(value, Text::atom("0"));
+                self.kernel.used.indices.insert(*index);
+                let text = match *index {
+                    LaunchIndex::Variable(number) => Some(self.kernel.variables[number].clone()),
+                    _ => (self.dialect.index)(*index).map(str::to_owned),
                 };
-                self.used.indices.insert(*index);
+                if text.is_none() {
+                    self.error(EmitErrorKind::Index { index: *index });
+                }
+                let text = Text::atom(text.unwrap_or_default());
                 let prefix = match index {
                     LaunchIndex::Begin | LaunchIndex::End | LaunchIndex::Variable(_) => {
-                        return self.bind(value, Text::atom(text));
+                        return self.bind(value, text);
                     }
-                    LaunchIndex::Block(dim) => ["bx", "by", "bz"][usize::from(*dim)],
-                    LaunchIndex::Item(dim) => ["tx", "ty", "tz"][usize::from(*dim)],
+                    LaunchIndex::Block(dim) => ["bx", "by", "bz"].get(usize::from(*dim)),
+                    LaunchIndex::Item(dim) => ["tx", "ty", "tz"].get(usize::from(*dim)),
                 };
                 // The hardware's indices are unsigned.
-                let ty = self.dtype(dtype);
-                (Text::atom(text).cast(ty), self.names.keep(prefix))
+                let text = text.cast(self.dialect.name_of(dtype));
+                (text, self.names.keep(prefix.unwrap_or(&"")))
             }
             Expr::Alu { op, args, exact } => {
                 let text = self.arithmetic(*op, args, *exact, dtype);
@@ -688,52 +499,62 @@ impl<'a> Emitter<'a> {
                 (text, self.names.number("v"))
             }
             Expr::Load { address, gate } => {
-                let place = Text::atom(self.place(*address));
-                let base = match address.storage {
-                    Storage::Param(slot) => &self.params[slot],
-                    Storage::Register(number) => {
-                        self.used.registers_read.insert(number);
-                        &self.registers[number]
-                    }
-                };
-                let name = self.names.number(&format!("{base}_"));
-                let text = match gate {
-                    None => place,
-                    Some((gate, alternative)) => {
-                        Text::ternary(&self.texts[*gate], &place, &self.texts[*alternative])
-                    }
-                };
-                (text, name)
+                let place = Text::atom(self.read(*address));
+                let prefix = format!("{}_", self.base(address.storage));
+                (self.gated(*gate, place), self.names.number(&prefix))
             }
         };
-        let ty = self.dtype(dtype);
-        self.line(depth, &format!("const {ty} {name} = {};", text.text));
-        self.bind(value, Text::atom(name));
+        self.local(value, name, &text, depth);
     }
 
     fn bind(&mut self, value: Value, text: Text) {
         self.texts.insert(value, text);
     }
 
+    /// The name of a buffer.
+    fn base(&self, storage: Storage) -> &str {
+        match storage {
+            Storage::Param(slot) => &self.kernel.params[slot],
+            Storage::Register(number) => &self.registers[number],
+        }
+    }
+
     /// `buffer[offset]`.
     fn place(&mut self, address: Address) -> String {
-        let base = match address.storage {
-            Storage::Param(slot) => {
-                self.used.params.insert(slot);
-                &self.params[slot]
-            }
-            Storage::Register(number) => {
-                self.used.registers.insert(number);
-                &self.registers[number]
-            }
+        match address.storage {
+            Storage::Param(slot) => self.kernel.used.params.insert(slot),
+            Storage::Register(number) => self.kernel.used.registers.insert(number),
         };
-        format!("{base}[{}]", self.texts[address.offset].text)
+        format!("{}[{}]", self.base(address.storage), self.texts[address.offset].text)
+    }
+
+    /// `buffer[offset]`, which is read.
+    fn read(&mut self, address: Address) -> String {
+        if let Storage::Register(number) = address.storage {
+            self.kernel.used.registers_read.insert(number);
+        }
+        self.place(address)
+    }
+
+    /// `&buffer[offset]`, to which something is done.
+    fn pointer(&mut self, address: Address, effect: Effect) -> String {
+        if let (Storage::Param(slot), Effect::Atomic(op)) = (address.storage, effect) {
+            self.kernel.used.atomics.insert((slot, op));
+        }
+        format!("&{}", self.read(address))
+    }
+
+    /// Has `helper` defined; returns its name.
+    fn help(&mut self, helper: Helper) -> String {
+        self.kernel.used.helpers.insert(helper);
+        self.kernel.used.helpers.extend(helper.needs());
+        helper.name()
     }
 
     fn constant(&mut self, constant: Const, dtype: DType) -> Text {
         match constant {
             Const::Bool(value) => {
-                self.used.bool = true;
+                self.kernel.used.bool = true;
                 Text::atom(value.to_string())
             }
             Const::Int(value) => Text::int(value, dtype),
@@ -747,9 +568,8 @@ impl<'a> Emitter<'a> {
             }
             Const::F32(_) | Const::F64(_) if constant.is_nan() => {
                 let suffix = if dtype == DType::F64 { "ULL" } else { "U" };
-                let helper = Helper::FromBits(dtype);
-                self.used.helpers.insert(helper);
-                Text::atom(format!("{constant}{suffix}")).call(&helper.name())
+                let from_bits = self.help(Helper::FromBits(dtype));
+                Text::atom(format!("{constant}{suffix}")).call(&from_bits)
             }
             Const::F32(_) | Const::F64(_) => Text::float(constant),
         }
@@ -771,10 +591,9 @@ impl<'a> Emitter<'a> {
             self.error(EmitErrorKind::Op { op, dtype: operand });
             return Text::atom("0");
         };
-        self.used.comparison |= alu.compares_integers(op);
+        self.kernel.used.comparison |= alu.compares_integers(op);
         if let Some(helper) = alu.helper(op) {
-            self.used.helpers.insert(helper);
-            self.used.helpers.extend(helper.needs());
+            self.help(helper);
         }
         text
     }

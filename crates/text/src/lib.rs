@@ -10,7 +10,9 @@ mod dialect;
 mod emit;
 mod error;
 mod expr;
+mod helpers;
 mod names;
+mod sections;
 
 pub use dialect::{C, Dialect, HIP};
 pub use emit::emit;
