@@ -34,7 +34,7 @@ use crate::declare::Declaration;
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Variable};
 use crate::op::Op;
-use crate::verify::{Phase, VerifyError, verify};
+use crate::verify::{Phase, VerifyError, lines, verify};
 
 /// A finished kernel: a graph in canonical form and its SINK.
 #[derive(Clone, Debug)]
@@ -200,11 +200,8 @@ impl Kernel {
         let place = Location::caller();
         let mut inner = self.inner.borrow_mut();
         if src.iter().any(|val| !std::ptr::eq(val.kernel, self)) {
-            inner.errors.push(BuildError {
-                place,
-                node: None,
-                kind: BuildErrorKind::OtherKernel { op },
-            });
+            let kind = BuildErrorKind::OtherKernel { op };
+            inner.errors.push(BuildError { place, node: None, kind });
             return Val { kernel: self, id: None };
         }
         let id = src.iter().map(|val| val.id).collect::<Option<Vec<Id>>>().map(|src| {
@@ -376,8 +373,7 @@ impl<'k> Val<'k> {
     /// Adds `value` to the element at this address, atomically; the old value is not used.
     #[track_caller]
     pub fn atomic_add(self, value: impl Operand<'k>) -> Val<'k> {
-        let value = self.beside(value);
-        self.kernel.custom(atomic::add(self.dtype()), [self, value])
+        self.atomic(AtomicOp::Add, value)
     }
 
     /// Adds `value` to the element at this address, atomically, where `gate` holds.
@@ -500,14 +496,14 @@ impl<'k> Val<'k> {
     /// `self < other`.
     #[track_caller]
     pub fn lt(self, other: impl Operand<'k>) -> Val<'k> {
-        self.compare(Op::CmpLt, other)
+        self.binary(Op::CmpLt, other)
     }
 
     /// `self > other`.
     #[track_caller]
     pub fn gt(self, other: impl Operand<'k>) -> Val<'k> {
         let other = self.beside(other);
-        other.compare(Op::CmpLt, self)
+        other.binary(Op::CmpLt, self)
     }
 
     /// `self <= other`.
@@ -531,13 +527,13 @@ impl<'k> Val<'k> {
     /// `self == other`.
     #[track_caller]
     pub fn eq(self, other: impl Operand<'k>) -> Val<'k> {
-        self.compare(Op::CmpEq, other)
+        self.binary(Op::CmpEq, other)
     }
 
     /// `self != other`.
     #[track_caller]
     pub fn ne(self, other: impl Operand<'k>) -> Val<'k> {
-        self.compare(Op::CmpNe, other)
+        self.binary(Op::CmpNe, other)
     }
 
     /// `a` where this boolean holds, else `b`; a literal takes the type of the other arm.
@@ -557,13 +553,8 @@ impl<'k> Val<'k> {
     #[track_caller]
     fn binary(self, op: Op, other: impl Operand<'k>) -> Val<'k> {
         let other = self.beside(other);
-        self.kernel.node(op, self.dtype(), &[self, other], Arg::None)
-    }
-
-    #[track_caller]
-    fn compare(self, op: Op, other: impl Operand<'k>) -> Val<'k> {
-        let other = self.beside(other);
-        self.kernel.node(op, DType::Bool, &[self, other], Arg::None)
+        let dtype = op.result().dtype(DType::Void, |_| self.dtype());
+        self.kernel.node(op, dtype, &[self, other], Arg::None)
     }
 
     #[track_caller]
@@ -602,7 +593,7 @@ impl<'k> ops::Neg for Val<'k> {
 
 /// What stands beside a [`Val`] in an expression: another, or a literal, which becomes a constant
 /// of the other's dtype.
-pub trait Operand<'k> {
+pub trait Operand<'k>: Copy {
     /// The dtype, if it has one of its own.
     fn dtype(&self) -> Option<DType>;
 
@@ -692,18 +683,14 @@ impl<'k, T: Operand<'k>> Indices<'k> for T {
 impl<'k, T: Operand<'k>, const N: usize> Indices<'k> for [T; N] {
     #[track_caller]
     fn to_indices(self, kernel: &'k Kernel) -> Vec<Val<'k>> {
-        // A closure would hide the caller's line.
-        let mut vals = Vec::with_capacity(N);
-        for item in self {
-            vals.push(item.to_val(kernel, DType::Index));
-        }
-        vals
+        self.as_slice().to_indices(kernel)
     }
 }
 
-impl<'k, T: Operand<'k> + Copy> Indices<'k> for &[T] {
+impl<'k, T: Operand<'k>> Indices<'k> for &[T] {
     #[track_caller]
     fn to_indices(self, kernel: &'k Kernel) -> Vec<Val<'k>> {
+        // A closure would hide the caller's line.
         let mut vals = Vec::with_capacity(self.len());
         for item in self {
             vals.push(item.to_val(kernel, DType::Index));
@@ -714,16 +701,10 @@ impl<'k, T: Operand<'k> + Copy> Indices<'k> for &[T] {
 
 /// Everything that is wrong with a kernel.
 #[derive(Clone, Debug, Error)]
+#[error("{}", lines(.errors))]
 pub struct BuildErrors {
     /// In the order of the graph.
     pub errors: Vec<BuildError>,
-}
-
-impl fmt::Display for BuildErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
-        f.write_str(&lines.join("\n"))
-    }
 }
 
 /// One thing that is wrong with a kernel, and the line that built it.

@@ -440,13 +440,17 @@ impl Graph {
     /// The shape of a buffer, a view of one, or the view under an address: one `index` node per
     /// axis. `None` for other nodes.
     pub fn shape(&self, n: Id) -> Option<&[Id]> {
-        let mut n = n;
+        let view = &self[self.view(n)?];
+        if view.op == Op::Reshape { view.src.get(1..) } else { Some(&view.src) }
+    }
+
+    /// The PARAM, BUFFER or RESHAPE that gives a buffer, a view or the view under an address its
+    /// shape.
+    fn view(&self, mut n: Id) -> Option<Id> {
         loop {
-            let node = &self[n];
-            match node.op {
-                Op::Param | Op::Buffer => return Some(&node.src),
-                Op::Reshape => return node.src.get(1..),
-                Op::Index | Op::After => n = *node.src.first()?,
+            match self[n].op {
+                Op::Param | Op::Buffer | Op::Reshape => return Some(n),
+                Op::Index | Op::After => n = *self[n].src.first()?,
                 _ => return None,
             }
         }
@@ -454,41 +458,35 @@ impl Graph {
 
     /// The PARAM or BUFFER under an address or a view; `None` if there is none.
     pub fn storage(&self, n: Id) -> Option<Id> {
-        let mut n = n;
-        loop {
-            let node = &self[n];
-            match node.op {
-                Op::Param | Op::Buffer => return Some(n),
-                Op::Index | Op::Reshape | Op::After => n = *node.src.first()?,
-                _ => return None,
-            }
+        let mut view = self.view(n)?;
+        while self[view].op == Op::Reshape {
+            view = self.view(*self[view].src.first()?)?;
         }
+        Some(view)
     }
 
     /// The PARAMs that `root` depends on, by ascending slot.
     pub fn params(&self, root: Id) -> Vec<Id> {
-        let slot = |n: &Id| match &self[*n].arg {
+        self.ordered(root, |arg| match arg {
             Arg::Param(param) => Some(param.slot),
             _ => None,
-        };
-        let mut params = self.reachable(root);
-        params.retain(|n| slot(n).is_some());
-        params.sort_by_key(slot);
-        params
+        })
     }
 
     /// The VARIABLEs that `root` depends on, by name.
     pub fn variables(&self, root: Id) -> Vec<Id> {
-        let mut variables: Vec<(&str, Id)> = self
-            .reachable(root)
-            .into_iter()
-            .filter_map(|n| match &self[n].arg {
-                Arg::Variable(variable) => Some((&*variable.name, n)),
-                _ => None,
-            })
-            .collect();
-        variables.sort();
-        variables.into_iter().map(|(_, n)| n).collect()
+        self.ordered(root, |arg| match arg {
+            Arg::Variable(variable) => Some(&variable.name),
+            _ => None,
+        })
+    }
+
+    /// The nodes that `root` depends on and that have a key, in its order.
+    fn ordered<'g, K: Ord>(&'g self, root: Id, key: impl Fn(&'g Arg) -> Option<K>) -> Vec<Id> {
+        let mut nodes = self.reachable(root);
+        nodes.retain(|&n| key(&self[n].arg).is_some());
+        nodes.sort_by_key(|&n| key(&self[n].arg));
+        nodes
     }
 
     /// Rebuilds what `root` depends on, sources first. `f` gets the graph, the old id and the node

@@ -2,7 +2,6 @@
 //! derive from it; docs/ir.md says what each op means.
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::dtype::DType;
 
@@ -214,13 +213,5 @@ impl Op {
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Op {
-    type Err = ();
-
-    fn from_str(s: &str) -> Result<Op, ()> {
-        Op::ALL.iter().copied().find(|op| op.name() == s).ok_or(())
     }
 }

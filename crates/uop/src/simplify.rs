@@ -10,32 +10,15 @@ use crate::graph::{Graph, Id};
 use crate::op::Op;
 use crate::rewrite::{OutOfFuel, Rewriter, Rule, rewrite};
 
-/// The ops whose value may be known from bounds.
-const INTEGER: &[Op] = &[
-    Op::Neg,
-    Op::Add,
-    Op::Sub,
-    Op::Mul,
-    Op::Max,
-    Op::Min,
-    Op::And,
-    Op::Or,
-    Op::CmpLt,
-    Op::CmpNe,
-    Op::CmpEq,
-    Op::Where,
-    Op::Cast,
-];
-
 /// Identities of integers and booleans. Floats are left alone: -0.0 + 0.0 is +0.0.
 pub const RULES: &[Rule] = &[
     // Any integer or boolean expression whose bounds leave one value.
     Rule {
         name: "known-value",
-        roots: INTEGER,
+        roots: Op::ALL,
         apply: |cx, n| {
             let dtype = cx.graph[n].dtype;
-            let value = cx.bounds(n).single()?;
+            let value = cx.bounds(n).single().filter(|_| cx.graph[n].op.is_arithmetic())?;
             let value = Const::int(dtype, value).filter(|_| !dtype.is_float())?;
             Some(cx.graph.constant(dtype, value))
         },
@@ -50,20 +33,18 @@ pub const RULES: &[Rule] = &[
             (swap && !cx.graph[x].dtype.is_float()).then(|| cx.graph.op(cx.graph[n].op, &[y, x]))
         },
     },
+    // x + 0, x - 0, x * 1, x & true and x | false are x.
     Rule {
-        name: "add-zero",
-        roots: &[Op::Add, Op::Sub],
+        name: "neutral-right",
+        roots: &[Op::Add, Op::Sub, Op::Mul, Op::And, Op::Or],
         apply: |cx, n| {
-            let (x, c) = cx.binary(n)?;
-            (cx.graph.as_int(c) == Some(0)).then_some(x)
-        },
-    },
-    Rule {
-        name: "mul-one",
-        roots: &[Op::Mul],
-        apply: |cx, n| {
-            let (x, c) = cx.binary(n)?;
-            (cx.graph.as_int(c) == Some(1)).then_some(x)
+            let (x, y) = cx.binary(n)?;
+            let neutral = match cx.graph[n].op {
+                Op::Add | Op::Sub => Const::Int(0),
+                Op::Mul => Const::Int(1),
+                op => Const::Bool(op == Op::And),
+            };
+            (cx.graph.as_const(y) == Some(neutral)).then_some(x)
         },
     },
     // (x + a) + b = x + (a + b), of exact integers.
@@ -82,38 +63,19 @@ pub const RULES: &[Rule] = &[
         },
     },
     Rule {
-        name: "and-true",
-        roots: &[Op::And],
-        apply: |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            (x == y || cx.graph.as_const(y) == Some(Const::Bool(true))).then_some(x)
-        },
-    },
-    Rule {
-        name: "or-false",
-        roots: &[Op::Or],
-        apply: |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            (x == y || cx.graph.as_const(y) == Some(Const::Bool(false))).then_some(x)
-        },
+        name: "same-operands",
+        roots: &[Op::And, Op::Or],
+        apply: |cx, n| cx.binary(n).and_then(|(x, y)| (x == y).then_some(x)),
     },
     // max(x, y) = x where y is never above it: they agree where they are equal.
     Rule {
-        name: "max-by-bounds",
-        roots: &[Op::Max],
+        name: "clip-by-bounds",
+        roots: &[Op::Max, Op::Min],
         apply: |cx, n| {
-            let (x, y) = integers(cx, n)?;
+            let (x, y) = cx.binary(n).filter(|_| cx.graph[n].dtype.is_int())?;
             let (a, b) = (cx.bounds(x), cx.bounds(y));
-            if b.hi <= a.lo { Some(x) } else { (a.hi <= b.lo).then_some(y) }
-        },
-    },
-    Rule {
-        name: "min-by-bounds",
-        roots: &[Op::Min],
-        apply: |cx, n| {
-            let (x, y) = integers(cx, n)?;
-            let (a, b) = (cx.bounds(x), cx.bounds(y));
-            if a.hi <= b.lo { Some(x) } else { (b.hi <= a.lo).then_some(y) }
+            let (greater, less) = if cx.graph[n].op == Op::Max { (x, y) } else { (y, x) };
+            if b.hi <= a.lo { Some(greater) } else { (a.hi <= b.lo).then_some(less) }
         },
     },
     // max(x - o, c) = max(x, c + o) - o, where the difference is wider than x.
@@ -133,14 +95,11 @@ pub const RULES: &[Rule] = &[
         roots: &[Op::CmpLt, Op::CmpEq, Op::CmpNe],
         apply: |cx, n| {
             let (x, y) = cx.binary(n)?;
-            let op = cx.graph[n].op;
-            if let Some((_, inverse, a, o, c)) = offset(cx, x, y) {
-                let c = cx.graph.op(inverse, &[c, o]);
-                return Some(cx.graph.op(op, &[a, c]));
-            }
-            let (_, inverse, a, o, c) = offset(cx, y, x)?;
+            let left = offset(cx, x, y);
+            let (_, inverse, a, o, c) = left.or_else(|| offset(cx, y, x))?;
             let c = cx.graph.op(inverse, &[c, o]);
-            Some(cx.graph.op(op, &[c, a]))
+            let (x, y) = if left.is_some() { (a, c) } else { (c, a) };
+            Some(cx.graph.op(cx.graph[n].op, &[x, y]))
         },
     },
     // max(cast(y), o) = cast(max(y, o)), in the dtype of y.
@@ -266,11 +225,6 @@ fn into_range(cx: &mut Rewriter<'_>, n: Id, like: Id) -> Id {
 fn not(cx: &mut Rewriter<'_>, n: Id) -> Id {
     let no = cx.graph.constant(DType::Bool, Const::Bool(false));
     cx.graph.op(Op::CmpEq, &[n, no])
-}
-
-/// The two sources of `n`, if they are integers.
-fn integers(cx: &Rewriter<'_>, n: Id) -> Option<(Id, Id)> {
-    cx.binary(n).filter(|_| cx.graph[n].dtype.is_int())
 }
 
 /// Rewrites what `root` depends on with [`RULES`].

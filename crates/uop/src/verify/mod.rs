@@ -118,6 +118,7 @@ use crate::op::{Arity, Op, ResultType};
 use crate::region::{Ranges, Regions, conflict};
 
 use VerifyErrorKind as Kind;
+pub(crate) use error::lines;
 pub use error::{VerifyError, VerifyErrorKind, VerifyErrors};
 
 /// The largest number of axes of a shape.
