@@ -595,7 +595,9 @@ impl<'k> ops::Neg for Val<'k> {
 /// of the other's dtype.
 pub trait Operand<'k>: Copy {
     /// The dtype, if it has one of its own.
-    fn dtype(&self) -> Option<DType>;
+    fn dtype(&self) -> Option<DType> {
+        None
+    }
 
     /// The dtype of a literal where nothing else says one.
     fn default_dtype(&self) -> DType {
@@ -616,44 +618,23 @@ impl<'k> Operand<'k> for Val<'k> {
     }
 }
 
-macro_rules! integer_literal {
-    ($($type:ty)*) => { $(
+macro_rules! literals {
+    ($const:path, $wide:ty, $default:ident: $($type:ty)*) => { $(
         impl<'k> Operand<'k> for $type {
-            fn dtype(&self) -> Option<DType> {
-                None
-            }
-
-            #[track_caller]
-            fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
-                kernel.literal(dtype, Const::int(dtype, self as i128), self)
-            }
-        }
-    )* };
-}
-
-integer_literal!(i32 i64 u32 u64 usize);
-
-macro_rules! float_literal {
-    ($($type:ty)*) => { $(
-        impl<'k> Operand<'k> for $type {
-            fn dtype(&self) -> Option<DType> {
-                None
-            }
-
             fn default_dtype(&self) -> DType {
-                DType::F32
+                DType::$default
             }
 
             #[track_caller]
             fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
-                let value = Const::float(dtype, self.into());
-                kernel.literal(dtype, value, format_args!("{self:?}"))
+                kernel.literal(dtype, $const(dtype, self as $wide), format_args!("{self:?}"))
             }
         }
     )* };
 }
 
-float_literal!(f32 f64);
+literals!(Const::int, i128, Index: i32 i64 u32 u64 usize);
+literals!(Const::float, f64, F32: f32 f64);
 
 impl<'k> Operand<'k> for bool {
     fn dtype(&self) -> Option<DType> {

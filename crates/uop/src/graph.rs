@@ -143,20 +143,12 @@ impl AxisType {
 
     /// The name in the text form.
     pub const fn name(self) -> &'static str {
-        match self {
-            AxisType::Global => "global",
-            AxisType::Thread => "thread",
-            AxisType::Local => "local",
-            AxisType::Loop => "loop",
-        }
+        ["global", "thread", "local", "loop"][self as usize]
     }
 
     /// Whether its iterations are unordered.
     pub const fn is_parallel(self) -> bool {
-        match self {
-            AxisType::Global | AxisType::Thread | AxisType::Local => true,
-            AxisType::Loop => false,
-        }
+        !matches!(self, AxisType::Loop)
     }
 }
 

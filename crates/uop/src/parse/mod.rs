@@ -8,10 +8,10 @@
 mod lex;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use thiserror::Error;
 
 use self::lex::{Cursor, Fault, Kind, Token, constant, integer, is_integer, named, shown};
 use crate::custom::{Contract, Custom, CustomArg, Effect};
@@ -22,6 +22,7 @@ use crate::graph::{
 };
 use crate::op::{Op, ResultType};
 use crate::print::{VERSION, rename};
+use crate::verify::lines;
 
 /// What a text holds.
 #[derive(Clone, Debug)]
@@ -67,7 +68,8 @@ pub struct Place {
 }
 
 /// One mistake in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("error: {}:{}: {message}\n{snippet}", .place.line, .place.column)]
 pub struct ParseError {
     /// Where it is.
     pub place: Place,
@@ -78,7 +80,8 @@ pub struct ParseError {
 
 /// All mistakes in a text, by line; never empty. Displayed, each is its place, the message and the
 /// line with a caret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", lines(.errors))]
 pub struct ParseErrors {
     errors: Vec<ParseError>,
 }
@@ -89,19 +92,6 @@ impl ParseErrors {
         self.errors.iter()
     }
 }
-
-impl fmt::Display for ParseErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, error) in self.errors.iter().enumerate() {
-            f.write_str(if i == 0 { "error: " } else { "\nerror: " })?;
-            let Place { line, column, .. } = error.place;
-            write!(f, "{line}:{column}: {}\n{}", error.message, error.snippet)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for ParseErrors {}
 
 /// Reads a graph from its text form.
 ///

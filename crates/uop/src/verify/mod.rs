@@ -531,8 +531,7 @@ impl<'g> Verifier<'g> {
                 let message =
                     format!("{op} of {left} and {right}, expected equal dtypes; cast one");
                 self.error(n, Kind::Mismatch, message);
-            } else if !works_on(op, left) {
-                let expected = operands_of(op);
+            } else if let (expected, false) = works_on(op, left) {
                 let message = format!("{op} of operands of {left}, expected {expected}");
                 self.error(n, Kind::NoArithmetic, message);
             }
@@ -554,10 +553,8 @@ impl<'g> Verifier<'g> {
         let mut bytes = Some(dtype.size()? as i128);
         for (axis, &id) in lengths.iter().enumerate() {
             let constant = self.graph.as_int(id).is_some();
-            if !constant && (op == Op::Buffer || !self.fact(id).is_size) {
-                let or = if op == Op::Buffer { "" } else { " or an expression of variables" };
-                let message = format!("the length of axis {axis} is {id}, expected a constant{or}");
-                self.error(n, Kind::UnknownLength, message);
+            let what = format!("length of axis {axis}");
+            if !self.is_size(n, Kind::UnknownLength, &what, id, op == Op::Buffer) {
                 continue;
             }
             let length = self.bounds.get(self.graph, id);
@@ -597,6 +594,16 @@ impl<'g> Verifier<'g> {
             self.error(n, Kind::Reshape, message);
         }
         Some(())
+    }
+
+    /// Checks that `id`, the `what` of `n`, is a constant or, if it is not `fixed`, a size.
+    fn is_size(&mut self, n: Id, kind: Kind, what: &str, id: Id, fixed: bool) -> bool {
+        let sound = self.graph.as_int(id).is_some() || !fixed && self.fact(id).is_size;
+        if !sound {
+            let or = if fixed { "" } else { " or an expression of variables" };
+            self.error(n, kind, format!("the {what} is {id}, expected a constant{or}"));
+        }
+        sound
     }
 
     /// The number of elements of a shape without errors: a constant, and the other factors in
@@ -646,23 +653,17 @@ impl<'g> Verifier<'g> {
                 self.error(n, Kind::Axes, message);
             }
         }
-        let bound = match node.arg {
-            Arg::Range(axis) if matches!(axis.kind, AxisType::Global | AxisType::Local) => Some((
-                axis.kind == AxisType::Local,
-                format!("bound of axis {} ({})", axis.number, axis.kind),
-            )),
-            Arg::Special(special) => {
-                Some((matches!(special, Special::Item(_)), "extent of special".to_string()))
+        match node.arg {
+            Arg::Range(axis) if matches!(axis.kind, AxisType::Global | AxisType::Local) => {
+                let bound = format!("bound of axis {} ({})", axis.number, axis.kind);
+                let fixed = axis.kind == AxisType::Local;
+                self.is_size(n, Kind::UnknownBound, &bound, node.src[0], fixed);
             }
-            _ => None,
-        };
-        if let Some((constant, bound)) = bound
-            && self.graph.as_int(node.src[0]).is_none()
-            && (constant || !self.fact(node.src[0]).is_size)
-        {
-            let or = if constant { "" } else { " or an expression of variables" };
-            let message = format!("the {bound} is {}, expected a constant{or}", node.src[0]);
-            self.error(n, Kind::UnknownBound, message);
+            Arg::Special(special) => {
+                let fixed = matches!(special, Special::Item(_));
+                self.is_size(n, Kind::UnknownBound, "extent of special", node.src[0], fixed);
+            }
+            _ => {}
         }
         for (address, elements) in node.pointers() {
             let view = self.fact(address).view.and_then(|view| self.graph.shape(view));
@@ -673,12 +674,8 @@ impl<'g> Verifier<'g> {
                 );
                 self.error(n, Kind::Axes, message);
             }
-        }
-        if !node.is_effect() {
-            return;
-        }
-        for address in node.addresses() {
-            let Some(storage) = self.fact(address).storage else { continue };
+            let written = self.fact(address).storage.filter(|_| node.is_effect());
+            let Some(storage) = written else { continue };
             match (&self.graph[storage].arg, &node.arg) {
                 (Arg::Param(param), _) if !param.mutable => {
                     let name = &param.name;
@@ -850,30 +847,21 @@ impl<'g> Verifier<'g> {
         let graph = self.graph;
         // For each node and each range of its region, one END that closes it and another if there
         // are several.
-        type Ends = SmallVec<[Id; 2]>;
-        let mut binders = vec![SmallVec::<[Ends; 2]>::new(); self.sink.index() + 1];
+        let mut binders: HashMap<(Id, Id), SmallVec<[Id; 2]>> = HashMap::new();
         for &user in self.nodes.iter().rev() {
-            let node = &graph[user];
-            let own = std::mem::take(&mut binders[user.index()]);
-            for &s in &node.src {
-                let open = regions.open(s);
-                let known = &mut binders[s.index()];
-                known.resize(open.len(), Ends::new());
-                for (r, known) in open.iter().zip(known) {
-                    let more = if node.op == Op::End && node.src[1..].contains(r) {
-                        Ends::from_slice(&[user])
-                    } else {
-                        let place = regions.open(user).binary_search(r).ok();
-                        place.and_then(|place| own.get(place)).cloned().unwrap_or_default()
-                    };
-                    for end in more {
+            let Node { op, src, .. } = &graph[user];
+            for &s in src {
+                for &r in regions.open(s) {
+                    let closes = *op == Op::End && src[1..].contains(&r);
+                    let outer = binders.get(&(user, r)).filter(|_| !closes).cloned();
+                    let known = binders.entry((s, r)).or_default();
+                    for end in outer.into_iter().flatten().chain(closes.then_some(user)) {
                         if known.len() < 2 && !known.contains(&end) {
                             known.push(end);
                         }
                     }
                 }
             }
-            binders[user.index()] = own;
         }
 
         if self.nodes.iter().any(|&n| graph[n].op == Op::Buffer) {
@@ -903,9 +891,10 @@ impl<'g> Verifier<'g> {
             let storage = storages.into_iter().find(|storage| written.contains(storage));
             let open = regions.open(n);
             let mut lacking = Ranges::new();
-            for (&s, ends) in open.iter().zip(&binders[n.index()]) {
+            for &s in open {
+                let ends = binders.get(&(n, s)).map_or(&[][..], |ends| ends);
                 if node.is_effect()
-                    && let [one, other] = ends[..]
+                    && let &[one, other] = ends
                 {
                     let message = format!(
                         "{op} lies under two ends of {}, {} and {}; \
@@ -952,30 +941,24 @@ impl<'g> Verifier<'g> {
         // Runs of accesses that do not conflict, ascending, by address. Each access of a run must
         // depend on each of the run before it; the rest follows.
         let mut runs: Vec<Vec<Id>> = Vec::new();
-        // The number of the run before each run.
-        let mut previous: Vec<Option<usize>> = Vec::new();
+        // Each access of a run, with the number of the run after that.
+        let mut checks: Vec<(Id, usize)> = Vec::new();
         let mut last: HashMap<Key, usize> = HashMap::new();
         for n in self.certain(regions) {
             for address in self.graph[n].addresses() {
                 let Some(key) = self.key(address) else { continue };
-                let before = last.get(&key).copied();
-                match before {
+                match last.get(&key).copied() {
                     Some(run) if !conflict(self.graph, n, runs[run][0]) => runs[run].push(n),
-                    _ => {
+                    before => {
+                        let before = before.map_or(&[][..], |run| &runs[run]);
+                        checks.extend(before.iter().map(|&other| (other, runs.len())));
                         last.insert(key, runs.len());
                         runs.push(vec![n]);
-                        previous.push(before);
                     }
                 }
             }
         }
 
-        let mut checks: Vec<(Id, usize)> = Vec::new();
-        for (next, before) in previous.iter().enumerate() {
-            if let Some(before) = *before {
-                checks.extend(runs[before].iter().map(|&n| (n, next)));
-            }
-        }
         checks.sort_unstable();
         let mut reach = vec![0u64; self.sink.index() + 1];
         let mut reported: IndexSet<Id> = IndexSet::new();
@@ -983,26 +966,25 @@ impl<'g> Verifier<'g> {
             let first = chunk[0].0;
             let end = chunk.iter().filter_map(|&(_, next)| runs[next].last()).max();
             let end = *end.expect("runs are not empty");
+            // By the run that must depend on them: the pairs of one run are bits in a row.
+            chunk.sort_unstable_by_key(|&(n, next)| (next, n));
+            let mut own: HashMap<Id, u64> = HashMap::new();
+            for (bit, &(n, _)) in chunk.iter().enumerate() {
+                *own.entry(n).or_default() |= 1 << bit;
+            }
             // Which accesses of the chunk each node depends on.
             let from = self.nodes.partition_point(|&n| n < first);
             let to = self.nodes.partition_point(|&n| n <= end);
-            let mut next_access = 0;
             for &n in &self.nodes[from..to] {
                 let src = self.graph[n].src.iter().filter(|&&s| s >= first);
-                let mut bits = src.fold(0, |bits, s| bits | reach[s.index()]);
-                while next_access < chunk.len() && chunk[next_access].0 == n {
-                    bits |= 1 << next_access;
-                    next_access += 1;
-                }
-                reach[n.index()] = bits;
+                let own = own.get(&n).copied().unwrap_or_default();
+                reach[n.index()] = src.fold(own, |bits, s| bits | reach[s.index()]);
             }
-            // Ascending in the number of the run, then in the access.
-            let mut numbered: Vec<(usize, usize)> =
-                chunk.iter().enumerate().map(|(bit, &(_, next))| (next, bit)).collect();
-            numbered.sort_unstable();
-            for group in numbered.chunk_by(|a, b| a.0 == b.0) {
-                let wanted = group.iter().fold(0u64, |bits, &(_, bit)| bits | 1 << bit);
-                for &n in &runs[group[0].0] {
+            let mut bit = 0;
+            for group in chunk.chunk_by(|a, b| a.1 == b.1) {
+                let wanted = group.iter().zip(bit..).fold(0u64, |bits, (_, bit)| bits | 1 << bit);
+                bit += group.len();
+                for &n in &runs[group[0].1] {
                     let missing = wanted & !reach[n.index()];
                     if missing != 0 && reported.insert(n) {
                         let other = chunk[missing.trailing_zeros() as usize].0;
@@ -1108,22 +1090,15 @@ fn takes(node: &Node, slot: usize, of: DType) -> (Operand, Option<(&'static str,
     }
 }
 
-/// Whether an op on operands of one dtype works on that one.
-fn works_on(op: Op, dtype: DType) -> bool {
+/// The dtypes that an op on operands of one dtype works on, and whether `dtype` is one.
+fn works_on(op: Op, dtype: DType) -> (&'static str, bool) {
+    let number = dtype.is_number();
     match op {
-        Op::And | Op::Or => dtype == DType::Bool || dtype.int_range().is_some(),
-        Op::CmpEq | Op::CmpNe => dtype.is_number() || dtype == DType::Bool,
-        Op::Where => dtype != DType::Void,
-        _ => dtype.is_number(),
-    }
-}
-
-/// The dtypes for which [`works_on`] holds.
-fn operands_of(op: Op) -> &'static str {
-    match op {
-        Op::And | Op::Or => "bool or sized integers",
-        Op::CmpEq | Op::CmpNe | Op::Where => "numbers or bool",
-        _ => "numbers",
+        Op::And | Op::Or => {
+            ("bool or sized integers", dtype == DType::Bool || dtype.int_range().is_some())
+        }
+        Op::CmpEq | Op::CmpNe | Op::Where => ("numbers or bool", number || dtype == DType::Bool),
+        _ => ("numbers", number),
     }
 }
 
