@@ -169,14 +169,10 @@ pub enum Special {
 
 impl Special {
     /// Every hardware index.
-    pub const ALL: [Special; 6] = [
-        Special::Block(0),
-        Special::Block(1),
-        Special::Block(2),
-        Special::Item(0),
-        Special::Item(1),
-        Special::Item(2),
-    ];
+    pub const ALL: [Special; 6] = {
+        use Special::{Block, Item};
+        [Block(0), Block(1), Block(2), Item(0), Item(1), Item(2)]
+    };
 }
 
 impl fmt::Display for Special {

@@ -40,6 +40,17 @@ pub struct Rule {
     pub apply: fn(&mut Rewriter<'_>, Id) -> Option<Id>,
 }
 
+impl Rule {
+    /// A rule of these parts.
+    pub const fn new(
+        name: &'static str,
+        roots: &'static [Op],
+        apply: fn(&mut Rewriter<'_>, Id) -> Option<Id>,
+    ) -> Rule {
+        Rule { name, roots, apply }
+    }
+}
+
 /// The rules fired more often than the graph's size can explain: they undo one another.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("rewriting does not end; the last rules were {}", .last.join(", "))]
