@@ -294,11 +294,6 @@ impl<'k> Val<'k> {
         dims.iter().map(|&d| inner.graph.as_int(d).and_then(|n| i64::try_from(n).ok())).collect()
     }
 
-    /// The number of elements of a buffer or view with a constant shape.
-    pub fn numel(self) -> Option<i64> {
-        self.shape()?.into_iter().try_fold(1, i64::checked_mul)
-    }
-
     /// The node `op` of this and `rest`.
     #[track_caller]
     fn with(self, op: Op, dtype: DType, rest: impl Indices<'k>) -> Val<'k> {
@@ -324,7 +319,8 @@ impl<'k> Val<'k> {
     #[track_caller]
     pub fn flatten(self) -> Val<'k> {
         let lengths = self.lengths();
-        match (lengths.as_slice(), self.numel()) {
+        let numel = self.shape().and_then(|shape| shape.into_iter().try_fold(1, i64::checked_mul));
+        match (lengths.as_slice(), numel) {
             ([_], _) => self,
             (_, Some(numel)) => self.reshape(numel),
             ([], None) => self.reshape(0),

@@ -241,8 +241,7 @@ impl Node {
 
     /// Whether evaluating it touches memory.
     pub fn is_access(&self) -> bool {
-        matches!(self.op, Op::Load | Op::Store)
-            || self.custom_effect().is_some_and(|effect| effect != Effect::Pure)
+        self.effect().is_some_and(|effect| effect != Effect::Pure)
     }
 
     /// Whether it is a value as well as an effect: a CUSTOM that changes memory and has a result.
@@ -252,12 +251,15 @@ impl Node {
 
     /// Whether it changes memory.
     pub fn is_effect(&self) -> bool {
-        self.op == Op::Store || self.custom_effect().is_some_and(Effect::changes)
+        self.effect().is_some_and(Effect::changes)
     }
 
-    fn custom_effect(&self) -> Option<Effect> {
-        match &self.arg {
-            Arg::Custom { custom, .. } => Some(custom.effect()),
+    /// What a LOAD, STORE or CUSTOM does to memory; `None` for other nodes.
+    pub fn effect(&self) -> Option<Effect> {
+        match (self.op, &self.arg) {
+            (Op::Load, _) => Some(Effect::Reads),
+            (Op::Store, _) => Some(Effect::Writes),
+            (_, Arg::Custom { custom, .. }) => Some(custom.effect()),
             _ => None,
         }
     }

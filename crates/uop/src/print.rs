@@ -210,13 +210,8 @@ impl Line<'_> {
         for (word, s) in ["if", "else"].iter().zip(rest) {
             write!(f, " {word} {}", self.spellings[s.index()])?;
         }
-        if access.inbounds {
-            f.write_str(" inbounds")?;
-        }
-        if access.assume_disjoint {
-            f.write_str(" disjoint")?;
-        }
-        Ok(())
+        f.write_str(if access.inbounds { " inbounds" } else { "" })?;
+        f.write_str(if access.assume_disjoint { " disjoint" } else { "" })
     }
 }
 

@@ -19,16 +19,12 @@ pub const RULES: &[Rule] = &[
         let value = Const::int(dtype, value).filter(|_| !dtype.is_float())?;
         Some(cx.graph.constant(dtype, value))
     }),
-    Rule::new(
-        "constant-right",
-        &[Op::Add, Op::Mul, Op::And, Op::Or, Op::CmpEq, Op::CmpNe],
-        |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            let swap = cx.graph.as_const(x).is_some() && cx.graph.as_const(y).is_none();
-            // Which NaN a float operation returns is free, but the same on every backend.
-            (swap && !cx.graph[x].dtype.is_float()).then(|| cx.graph.op(cx.graph[n].op, &[y, x]))
-        },
-    ),
+    Rule::new("constant-right", Op::ALL, |cx, n| {
+        let (x, y) = cx.binary(n).filter(|_| cx.graph[n].op.is_commutative())?;
+        let swap = cx.graph.as_const(x).is_some() && cx.graph.as_const(y).is_none();
+        // Which NaN a float operation returns is free, but the same on every backend.
+        (swap && !cx.graph[x].dtype.is_float()).then(|| cx.graph.op(cx.graph[n].op, &[y, x]))
+    }),
     // x + 0, x - 0, x * 1, x & true and x | false are x.
     Rule::new("neutral-right", &[Op::Add, Op::Sub, Op::Mul, Op::And, Op::Or], |cx, n| {
         let (x, y) = cx.binary(n)?;

@@ -187,7 +187,7 @@ pub(crate) fn form(node: &Node) -> Result<(), (VerifyErrorKind, String)> {
         if expected.admits(found) { Ok(()) } else { Err((Kind::Arity, message())) }
     };
     check(op.arity())?;
-    let (found, expected) = (arg_name(&node.arg), arg_of(op));
+    let (found, expected) = (arg_name(&node.arg), op.arg());
     if found != expected {
         let message = format!("{op} has {found} as its arg, expected {expected}");
         return Err((Kind::WrongArg, message));
@@ -270,16 +270,8 @@ struct Verifier<'g> {
 impl<'g> Verifier<'g> {
     fn new(graph: &'g Graph, sink: Id, phase: Phase, nodes: &'g [Id]) -> Verifier<'g> {
         let facts = vec![Fact::default(); sink.index() + 1];
-        Verifier {
-            graph,
-            sink,
-            phase,
-            nodes,
-            facts,
-            bounds: Bounds::new(),
-            body: false,
-            errors: Vec::new(),
-        }
+        let (bounds, errors) = (Bounds::new(), Vec::new());
+        Verifier { graph, sink, phase, nodes, facts, bounds, body: false, errors }
     }
 
     fn check(&mut self) {
@@ -303,13 +295,10 @@ impl<'g> Verifier<'g> {
                 }
                 self.order(&regions);
             }
-            Err(deep) => {
-                for n in deep {
-                    let message =
-                        format!("more than {MAX_OPEN} ranges are open; close some with end");
-                    self.error(n, Kind::TooDeep, message);
-                }
-            }
+            Err(deep) => deep.into_iter().for_each(|n| {
+                let message = format!("more than {MAX_OPEN} ranges are open; close some with end");
+                self.error(n, Kind::TooDeep, message);
+            }),
         }
     }
 
@@ -553,8 +542,8 @@ impl<'g> Verifier<'g> {
         let mut bytes = Some(dtype.size()? as i128);
         for (axis, &id) in lengths.iter().enumerate() {
             let constant = self.graph.as_int(id).is_some();
-            let what = format!("length of axis {axis}");
-            if !self.is_size(n, Kind::UnknownLength, &what, id, op == Op::Buffer) {
+            let what = format_args!("length of axis {axis}");
+            if !self.is_size(n, Kind::UnknownLength, what, id, op == Op::Buffer) {
                 continue;
             }
             let length = self.bounds.get(self.graph, id);
@@ -597,7 +586,7 @@ impl<'g> Verifier<'g> {
     }
 
     /// Checks that `id`, the `what` of `n`, is a constant or, if it is not `fixed`, a size.
-    fn is_size(&mut self, n: Id, kind: Kind, what: &str, id: Id, fixed: bool) -> bool {
+    fn is_size(&mut self, n: Id, kind: Kind, what: impl fmt::Display, id: Id, fixed: bool) -> bool {
         let sound = self.graph.as_int(id).is_some() || !fixed && self.fact(id).is_size;
         if !sound {
             let or = if fixed { "" } else { " or an expression of variables" };
@@ -655,9 +644,9 @@ impl<'g> Verifier<'g> {
         }
         match node.arg {
             Arg::Range(axis) if matches!(axis.kind, AxisType::Global | AxisType::Local) => {
-                let bound = format!("bound of axis {} ({})", axis.number, axis.kind);
+                let bound = format_args!("bound of axis {} ({})", axis.number, axis.kind);
                 let fixed = axis.kind == AxisType::Local;
-                self.is_size(n, Kind::UnknownBound, &bound, node.src[0], fixed);
+                self.is_size(n, Kind::UnknownBound, bound, node.src[0], fixed);
             }
             Arg::Special(special) => {
                 let fixed = matches!(special, Special::Item(_));
@@ -811,25 +800,21 @@ impl<'g> Verifier<'g> {
                 if outside.contains(&r) {
                     continue;
                 }
-                for &s in &outside {
-                    if regions.open(s).binary_search(&r).is_ok() {
-                        let message = format!(
-                            "{} occurs in the bound of {}, which is not inside it; \
-                             close that one first, or list it later",
-                            self.range(r),
-                            self.range(s)
-                        );
-                        self.error(n, Kind::BoundNeeds, message);
-                    }
+                let inner = self.range(r);
+                for &s in outside.iter().filter(|&&s| regions.open(s).binary_search(&r).is_ok()) {
+                    let message = format!(
+                        "{inner} occurs in the bound of {}, which is not inside it; \
+                         close that one first, or list it later",
+                        self.range(s)
+                    );
+                    self.error(n, Kind::BoundNeeds, message);
                 }
                 let kind = |r: Id| self.graph.axis(r).kind;
                 let serial = outside.iter().find(|&&s| !kind(s).is_parallel());
                 if let (AxisType::Global | AxisType::Thread, Some(&s)) = (kind(r), serial) {
-                    let message = format!(
-                        "{} is inside {}; close global and thread ranges last",
-                        self.range(r),
-                        self.range(s)
-                    );
+                    let outer = self.range(s);
+                    let message =
+                        format!("{inner} is inside {outer}; close global and thread ranges last");
                     self.error(n, Kind::GridInside, message);
                 }
                 outside.push(r);
@@ -1102,23 +1087,7 @@ fn works_on(op: Op, dtype: DType) -> (&'static str, bool) {
     }
 }
 
-/// The kind of arg that an op takes, as [`arg_name`] gives it.
-fn arg_of(op: Op) -> &'static str {
-    match op {
-        Op::Param => "a param",
-        Op::Variable => "a variable",
-        Op::Buffer => "the number of a buffer",
-        Op::Const => "a constant",
-        Op::Range => "an axis",
-        Op::Special => "a hardware index",
-        Op::Load | Op::Store => "an access",
-        Op::Custom => "an operation",
-        Op::Argument => "an argument",
-        Op::Sink => "the name of a kernel",
-        _ => "nothing",
-    }
-}
-
+/// What an arg is, as the op table says it.
 fn arg_name(arg: &Arg) -> &'static str {
     match arg {
         Arg::None => "nothing",
