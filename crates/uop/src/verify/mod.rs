@@ -832,21 +832,27 @@ impl<'g> Verifier<'g> {
         let graph = self.graph;
         // For each node and each range of its region, one END that closes it and another if there
         // are several.
-        let mut binders: HashMap<(Id, Id), SmallVec<[Id; 2]>> = HashMap::new();
+        type Ends = SmallVec<[Id; 2]>;
+        let mut binders = vec![SmallVec::<[Ends; 2]>::new(); self.sink.index() + 1];
         for &user in self.nodes.iter().rev() {
-            let Node { op, src, .. } = &graph[user];
-            for &s in src {
-                for &r in regions.open(s) {
-                    let closes = *op == Op::End && src[1..].contains(&r);
-                    let outer = binders.get(&(user, r)).filter(|_| !closes).cloned();
-                    let known = binders.entry((s, r)).or_default();
-                    for end in outer.into_iter().flatten().chain(closes.then_some(user)) {
+            let node = &graph[user];
+            let own = std::mem::take(&mut binders[user.index()]);
+            for &s in &node.src {
+                let open = regions.open(s);
+                let known = &mut binders[s.index()];
+                known.resize(open.len(), Ends::new());
+                for (r, known) in open.iter().zip(known) {
+                    let closes = node.op == Op::End && node.src[1..].contains(r);
+                    let outer = regions.open(user).binary_search(r).ok().filter(|_| !closes);
+                    let outer = outer.and_then(|place| own.get(place)).into_iter().flatten();
+                    for end in outer.copied().chain(closes.then_some(user)) {
                         if known.len() < 2 && !known.contains(&end) {
                             known.push(end);
                         }
                     }
                 }
             }
+            binders[user.index()] = own;
         }
 
         if self.nodes.iter().any(|&n| graph[n].op == Op::Buffer) {
@@ -876,10 +882,9 @@ impl<'g> Verifier<'g> {
             let storage = storages.into_iter().find(|storage| written.contains(storage));
             let open = regions.open(n);
             let mut lacking = Ranges::new();
-            for &s in open {
-                let ends = binders.get(&(n, s)).map_or(&[][..], |ends| ends);
+            for (&s, ends) in open.iter().zip(&binders[n.index()]) {
                 if node.is_effect()
-                    && let &[one, other] = ends
+                    && let [one, other] = ends[..]
                 {
                     let message = format!(
                         "{op} lies under two ends of {}, {} and {}; \
@@ -953,17 +958,16 @@ impl<'g> Verifier<'g> {
             let end = *end.expect("runs are not empty");
             // By the run that must depend on them: the pairs of one run are bits in a row.
             chunk.sort_unstable_by_key(|&(n, next)| (next, n));
-            let mut own: HashMap<Id, u64> = HashMap::new();
+            reach[first.index()..=end.index()].fill(0);
             for (bit, &(n, _)) in chunk.iter().enumerate() {
-                *own.entry(n).or_default() |= 1 << bit;
+                reach[n.index()] |= 1 << bit;
             }
             // Which accesses of the chunk each node depends on.
             let from = self.nodes.partition_point(|&n| n < first);
             let to = self.nodes.partition_point(|&n| n <= end);
             for &n in &self.nodes[from..to] {
                 let src = self.graph[n].src.iter().filter(|&&s| s >= first);
-                let own = own.get(&n).copied().unwrap_or_default();
-                reach[n.index()] = src.fold(own, |bits, s| bits | reach[s.index()]);
+                reach[n.index()] = src.fold(reach[n.index()], |bits, s| bits | reach[s.index()]);
             }
             let mut bit = 0;
             for group in chunk.chunk_by(|a, b| a.1 == b.1) {
