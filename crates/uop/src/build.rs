@@ -3,8 +3,7 @@
 //! A [`Kernel`] is the arena in which one kernel is written; a [`Val`] is a `Copy` handle to one of
 //! its nodes. Methods only build: [`Val::sink`] verifies and reports everything at once, with the
 //! file and line of the call that made each faulty node. What cannot be built at all (a constant
-//! that does not fit its dtype) poisons the handle and whatever is built from it, and is reported
-//! there too.
+//! that does not fit its dtype) is reported there too; a placeholder stands for it until then.
 //!
 //! ```
 //! use uop::{AxisType, DType, Kernel};
@@ -197,18 +196,17 @@ impl Kernel {
 
     #[track_caller]
     fn node<'k>(&'k self, op: Op, dtype: DType, src: &[Val<'k>], arg: Arg) -> Val<'k> {
-        let place = Location::caller();
-        let mut inner = self.inner.borrow_mut();
         if src.iter().any(|val| !std::ptr::eq(val.kernel, self)) {
-            let kind = BuildErrorKind::OtherKernel { op };
-            inner.errors.push(BuildError { place, node: None, kind });
-            return Val { kernel: self, id: None };
+            return self.fail(dtype, BuildErrorKind::OtherKernel { op });
         }
-        let id = src.iter().map(|val| val.id).collect::<Option<Vec<Id>>>().map(|src| {
-            let id = inner.graph.intern(Node::new(op, dtype, src).with_arg(arg));
-            inner.places.entry(id).or_insert(place);
-            id
-        });
+        self.add(Node::new(op, dtype, src.iter().map(|val| val.id)).with_arg(arg))
+    }
+
+    #[track_caller]
+    fn add(&self, node: Node) -> Val<'_> {
+        let mut inner = self.inner.borrow_mut();
+        let id = inner.graph.intern(node);
+        inner.places.entry(id).or_insert(Location::caller());
         Val { kernel: self, id }
     }
 
@@ -216,13 +214,16 @@ impl Kernel {
     fn literal(&self, dtype: DType, value: Option<Const>, text: impl fmt::Display) -> Val<'_> {
         match value {
             Some(value) => self.node(Op::Const, dtype, &[], Arg::Const(value)),
-            None => {
-                let kind = BuildErrorKind::Literal { value: text.to_string(), dtype };
-                let error = BuildError { place: Location::caller(), node: None, kind };
-                self.inner.borrow_mut().errors.push(error);
-                Val { kernel: self, id: None }
-            }
+            None => self.fail(dtype, BuildErrorKind::Literal { value: text.to_string(), dtype }),
         }
+    }
+
+    /// Reports what cannot be built; returns a placeholder of `dtype`, which nobody verifies.
+    #[track_caller]
+    fn fail(&self, dtype: DType, kind: BuildErrorKind) -> Val<'_> {
+        let error = BuildError { place: Location::caller(), node: None, kind };
+        self.inner.borrow_mut().errors.push(error);
+        self.add(Node::new(Op::Const, dtype, []))
     }
 }
 
@@ -243,7 +244,7 @@ impl Declaration {
         let root = build(&k, &args).id;
         let inner = k.inner.borrow();
         self.fault = inner.errors.first().map(|error| error.to_string().into());
-        self.body = root.map(|root| inner.graph.body(root));
+        self.body = Some(inner.graph.body(root));
         self
     }
 }
@@ -258,16 +259,12 @@ fn next(counter: &mut u32) -> u32 {
 #[derive(Clone, Copy)]
 pub struct Val<'k> {
     kernel: &'k Kernel,
-    /// `None` is poison: what it was built from could not be built.
-    id: Option<Id>,
+    id: Id,
 }
 
 impl fmt::Debug for Val<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.id {
-            Some(id) => write!(f, "Val({id})"),
-            None => f.write_str("Val(poison)"),
-        }
+        write!(f, "Val({})", self.id)
     }
 }
 
@@ -277,20 +274,20 @@ impl<'k> Val<'k> {
         self.kernel
     }
 
-    /// The node; `None` if it could not be built.
-    pub fn id(self) -> Option<Id> {
+    /// The node; a placeholder if it could not be built.
+    pub fn id(self) -> Id {
         self.id
     }
 
-    /// The dtype of the value, or of the element for buffers and addresses; `void` for poison.
+    /// The dtype of the value, or of the element for buffers and addresses.
     pub fn dtype(self) -> DType {
-        self.id.map_or(DType::Void, |id| self.kernel.inner.borrow().graph[id].dtype)
+        self.kernel.inner.borrow().graph[self.id].dtype
     }
 
     /// The lengths of the axes of a buffer or view; `None` for what has no constant shape.
     pub fn shape(self) -> Option<Vec<i64>> {
         let inner = self.kernel.inner.borrow();
-        let dims = inner.graph.shape(self.id?)?;
+        let dims = inner.graph.shape(self.id)?;
         dims.iter().map(|&d| inner.graph.as_int(d).and_then(|n| i64::try_from(n).ok())).collect()
     }
 
@@ -311,8 +308,8 @@ impl<'k> Val<'k> {
     /// The lengths of the axes of a buffer or view, as values; none for what has no shape.
     pub fn lengths(self) -> Vec<Val<'k>> {
         let inner = self.kernel.inner.borrow();
-        let dims = self.id.and_then(|id| inner.graph.shape(id)).unwrap_or_default();
-        dims.iter().map(|&d| Val { kernel: self.kernel, id: Some(d) }).collect()
+        let dims = inner.graph.shape(self.id).unwrap_or_default();
+        dims.iter().map(|&d| Val { kernel: self.kernel, id: d }).collect()
     }
 
     /// This buffer seen with one axis; itself if it has one.
@@ -407,19 +404,11 @@ impl<'k> Val<'k> {
     #[track_caller]
     #[must_use]
     pub fn assume_disjoint(self) -> Val<'k> {
-        let node = self.id.map(|id| self.kernel.inner.borrow().graph[id].clone());
-        let Some(node) = node else { return self };
-        let src: Vec<Val<'k>> =
-            node.src.iter().map(|&s| Val { kernel: self.kernel, id: Some(s) }).collect();
-        let waive = |access| Access { assume_disjoint: true, ..access };
-        let arg = match node.arg {
-            Arg::Access(access) => Arg::Access(waive(access)),
-            Arg::Custom { custom, number, access } => {
-                Arg::Custom { custom, number, access: waive(access) }
-            }
-            arg => arg,
-        };
-        self.kernel.node(node.op, node.dtype, &src, arg)
+        let mut node = self.kernel.inner.borrow().graph[self.id].clone();
+        if let Arg::Access(access) | Arg::Custom { access, .. } = &mut node.arg {
+            access.assume_disjoint = true;
+        }
+        self.kernel.add(node)
     }
 
     /// This value, address or buffer, whose users come after `deps`: an effect, or a range that
@@ -447,8 +436,7 @@ impl<'k> Val<'k> {
         if !inner.errors.is_empty() {
             return Err(BuildErrors { errors: inner.errors.clone() });
         }
-        let sink = sink.id.expect("only an error poisons a handle");
-        if let Err(errors) = verify(&inner.graph, sink, Phase::Built) {
+        if let Err(errors) = verify(&inner.graph, sink.id, Phase::Built) {
             let errors = errors.errors.into_iter().map(|error| BuildError {
                 place: inner.places.get(&error.node).copied().unwrap_or(Location::caller()),
                 node: Some(error.node),
@@ -456,7 +444,7 @@ impl<'k> Val<'k> {
             });
             return Err(BuildErrors { errors: errors.collect() });
         }
-        let (graph, sink) = inner.graph.canonical(sink);
+        let (graph, sink) = inner.graph.canonical(sink.id);
         let place = |n: usize| inner.places.get(&graph.origin(graph.nth(n))).copied();
         let places = (0..graph.len()).map(place).collect();
         Ok(KernelGraph { graph, sink, places })
@@ -540,10 +528,10 @@ impl<'k> Val<'k> {
         self.kernel.node(Op::Where, a.dtype(), &[self, a, b], Arg::None)
     }
 
-    /// `other` as an operand beside this: a literal takes this dtype. Poison stays silent.
+    /// `other` as an operand beside this: a literal takes this dtype.
     #[track_caller]
     fn beside(self, other: impl Operand<'k>) -> Val<'k> {
-        if self.id.is_none() { self } else { other.to_val(self.kernel, self.dtype()) }
+        other.to_val(self.kernel, self.dtype())
     }
 
     #[track_caller]
