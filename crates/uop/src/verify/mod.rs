@@ -319,14 +319,14 @@ impl<'g> Verifier<'g> {
         self.contents(n, node);
         self.phase(n, node);
         let first = node.src.first().map_or(Fact::default(), |&s| self.fact(s));
-        let mut fact = Fact { operand: operand(node, first.operand), ..Fact::default() };
-        match node.op {
-            Op::Param | Op::Buffer => (fact.storage, fact.view) = (Some(n), Some(n)),
-            Op::Reshape => (fact.storage, fact.view) = (first.storage, Some(n)),
-            Op::Index => fact = Fact { index: Some(n), operand: fact.operand, ..first },
-            Op::After => fact = Fact { operand: fact.operand, ..first },
-            _ => {}
-        }
+        let mut fact = match node.op {
+            Op::Param | Op::Buffer => Fact { storage: Some(n), view: Some(n), ..Fact::default() },
+            Op::Reshape => Fact { view: Some(n), ..first },
+            Op::Index => Fact { index: Some(n), ..first },
+            Op::After => first,
+            _ => Fact::default(),
+        };
+        fact.operand = operand(node, first.operand);
         fact.shaped = false;
         fact.is_size = match node.op {
             Op::Const | Op::Variable => true,
@@ -618,12 +618,9 @@ impl<'g> Verifier<'g> {
 
     /// The lengths of a shape, for messages.
     fn lengths(&self, n: Id) -> String {
-        let lengths =
-            self.graph.shape(n).into_iter().flatten().map(|&id| match self.graph.as_int(id) {
-                Some(length) => length.to_string(),
-                None => id.to_string(),
-            });
-        format!("[{}]", lengths.collect::<Vec<String>>().join(", "))
+        let shape = self.graph.shape(n).unwrap_or_default().iter();
+        let length = |&id: &Id| self.graph.as_int(id).map_or(id.to_string(), |n| n.to_string());
+        format!("[{}]", shape.map(length).collect::<Vec<String>>().join(", "))
     }
 
     /// Addresses, bounds of the grid, and what may be written.
@@ -635,11 +632,8 @@ impl<'g> Verifier<'g> {
             let axes = if self.phase == Phase::Lowered { 1 } else { shape.len() };
             let (buffer, indices) = (node.src[0], node.src.len() - 1);
             if axes != indices {
-                let message = format!(
-                    "the number of indices into {buffer} is {indices}, \
-                     expected one per axis, {axes}"
-                );
-                self.error(n, Kind::Axes, message);
+                let found = format!("the number of indices into {buffer} is {indices}");
+                self.error(n, Kind::Axes, format!("{found}, expected one per axis, {axes}"));
             }
         }
         match node.arg {
