@@ -87,7 +87,8 @@ impl Settings {
 
     /// The dtype that was chosen; `None` if none was, or the word is no dtype.
     fn dtype(&self, name: &str) -> Option<DType> {
-        self.choices.get(name)?.parse().ok()
+        let chosen = self.choices.get(name)?;
+        DType::ALL.into_iter().find(|dtype| dtype.name() == chosen)
     }
 
     fn chose(&self, name: &str, value: &str) -> bool {

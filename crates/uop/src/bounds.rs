@@ -108,15 +108,9 @@ impl Interval {
         let corner = |a: i128, b: i128| {
             a.checked_mul(b).unwrap_or(if (a < 0) == (b < 0) { UNBOUNDED } else { -UNBOUNDED })
         };
-        let corners = [
-            corner(self.lo, other.lo),
-            corner(self.lo, other.hi),
-            corner(self.hi, other.lo),
-            corner(self.hi, other.hi),
-        ];
-        let lo = corners.into_iter().fold(i128::MAX, i128::min);
-        let hi = corners.into_iter().fold(i128::MIN, i128::max);
-        Interval::new(lo, hi)
+        let (a, b) = (corner(self.lo, other.lo), corner(self.lo, other.hi));
+        let (c, d) = (corner(self.hi, other.lo), corner(self.hi, other.hi));
+        Interval::new(a.min(b).min(c).min(d), a.max(b).max(c).max(d))
     }
 }
 
@@ -201,7 +195,7 @@ impl Bounds {
             match (node.op, node.src.as_slice()) {
                 (Op::And, &[a, b]) => todo.extend([a, b]),
                 (Op::Const, []) if node.constant() == Some(Const::Bool(false)) => {
-                    facts.push((n, Interval { lo: 0, hi: -1 }));
+                    facts.push((n, Interval::EMPTY));
                 }
                 (Op::CmpLt, &[a, b]) => self.assume_less(graph, a, b, 1, facts),
                 (Op::CmpEq, &[a, b]) if graph[a].dtype.is_int() => {
@@ -269,12 +263,9 @@ fn transfer(graph: &Graph, n: Id, of: impl Fn(Id) -> Interval) -> Interval {
     // The exact result, if it cannot leave the dtype.
     let exact = |interval: Interval| if interval.within(whole) { interval } else { whole };
     match (node.op, node.src.as_slice()) {
-        (Op::Const, _) => match node.constant() {
-            Some(Const::Bool(value)) => Interval::exactly(value.into()),
-            Some(Const::Int(value)) => Interval::exactly(value),
-            _ => whole,
-        },
-        (Op::Variable, _) => match &node.arg {
+        (Op::Const | Op::Variable, _) => match &node.arg {
+            &Arg::Const(Const::Bool(value)) => Interval::exactly(value.into()),
+            &Arg::Const(Const::Int(value)) => Interval::exactly(value),
             Arg::Variable(variable) => Interval::new(variable.lo.into(), variable.hi.into()),
             _ => whole,
         },
@@ -285,13 +276,12 @@ fn transfer(graph: &Graph, n: Id, of: impl Fn(Id) -> Interval) -> Interval {
         (Op::Neg | Op::Add | Op::Sub | Op::Mul, _) => {
             exact_result(graph, n, of).map_or(whole, exact)
         }
-        (Op::Max, &[x, y]) => Interval::new(of(x).lo.max(of(y).lo), of(x).hi.max(of(y).hi)),
-        (Op::Min, &[x, y]) => Interval::new(of(x).lo.min(of(y).lo), of(x).hi.min(of(y).hi)),
-        (Op::And, &[x, y]) if node.dtype == DType::Bool => {
-            Interval::new(of(x).lo.min(of(y).lo), of(x).hi.min(of(y).hi))
-        }
-        (Op::Or, &[x, y]) if node.dtype == DType::Bool => {
+        (Op::And | Op::Or, _) if node.dtype != DType::Bool => whole,
+        (Op::Max | Op::Or, &[x, y]) => {
             Interval::new(of(x).lo.max(of(y).lo), of(x).hi.max(of(y).hi))
+        }
+        (Op::Min | Op::And, &[x, y]) => {
+            Interval::new(of(x).lo.min(of(y).lo), of(x).hi.min(of(y).hi))
         }
         (Op::CmpLt, &[x, y]) if graph[x].dtype.is_int() => {
             if of(x).hi < of(y).lo {

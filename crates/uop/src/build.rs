@@ -3,8 +3,7 @@
 //! A [`Kernel`] is the arena in which one kernel is written; a [`Val`] is a `Copy` handle to one of
 //! its nodes. Methods only build: [`Val::sink`] verifies and reports everything at once, with the
 //! file and line of the call that made each faulty node. What cannot be built at all (a constant
-//! that does not fit its dtype) poisons the handle and whatever is built from it, and is reported
-//! there too.
+//! that does not fit its dtype) is reported there too; a placeholder stands for it until then.
 //!
 //! ```
 //! use uop::{AxisType, DType, Kernel};
@@ -34,7 +33,7 @@ use crate::declare::Declaration;
 use crate::dtype::{Const, DType};
 use crate::graph::{Access, Arg, Axis, AxisType, Graph, Id, Node, Param, Variable};
 use crate::op::Op;
-use crate::verify::{Phase, VerifyError, verify};
+use crate::verify::{Phase, VerifyError, lines, verify};
 
 /// A finished kernel: a graph in canonical form and its SINK.
 #[derive(Clone, Debug)]
@@ -197,21 +196,17 @@ impl Kernel {
 
     #[track_caller]
     fn node<'k>(&'k self, op: Op, dtype: DType, src: &[Val<'k>], arg: Arg) -> Val<'k> {
-        let place = Location::caller();
-        let mut inner = self.inner.borrow_mut();
         if src.iter().any(|val| !std::ptr::eq(val.kernel, self)) {
-            inner.errors.push(BuildError {
-                place,
-                node: None,
-                kind: BuildErrorKind::OtherKernel { op },
-            });
-            return Val { kernel: self, id: None };
+            return self.fail(dtype, BuildErrorKind::OtherKernel { op });
         }
-        let id = src.iter().map(|val| val.id).collect::<Option<Vec<Id>>>().map(|src| {
-            let id = inner.graph.intern(Node::new(op, dtype, src).with_arg(arg));
-            inner.places.entry(id).or_insert(place);
-            id
-        });
+        self.add(Node::new(op, dtype, src.iter().map(|val| val.id)).with_arg(arg))
+    }
+
+    #[track_caller]
+    fn add(&self, node: Node) -> Val<'_> {
+        let mut inner = self.inner.borrow_mut();
+        let id = inner.graph.intern(node);
+        inner.places.entry(id).or_insert(Location::caller());
         Val { kernel: self, id }
     }
 
@@ -219,13 +214,16 @@ impl Kernel {
     fn literal(&self, dtype: DType, value: Option<Const>, text: impl fmt::Display) -> Val<'_> {
         match value {
             Some(value) => self.node(Op::Const, dtype, &[], Arg::Const(value)),
-            None => {
-                let kind = BuildErrorKind::Literal { value: text.to_string(), dtype };
-                let error = BuildError { place: Location::caller(), node: None, kind };
-                self.inner.borrow_mut().errors.push(error);
-                Val { kernel: self, id: None }
-            }
+            None => self.fail(dtype, BuildErrorKind::Literal { value: text.to_string(), dtype }),
         }
+    }
+
+    /// Reports what cannot be built; returns a placeholder of `dtype`, which nobody verifies.
+    #[track_caller]
+    fn fail(&self, dtype: DType, kind: BuildErrorKind) -> Val<'_> {
+        let error = BuildError { place: Location::caller(), node: None, kind };
+        self.inner.borrow_mut().errors.push(error);
+        self.add(Node::new(Op::Const, dtype, []))
     }
 }
 
@@ -246,7 +244,7 @@ impl Declaration {
         let root = build(&k, &args).id;
         let inner = k.inner.borrow();
         self.fault = inner.errors.first().map(|error| error.to_string().into());
-        self.body = root.map(|root| inner.graph.body(root));
+        self.body = Some(inner.graph.body(root));
         self
     }
 }
@@ -261,16 +259,12 @@ fn next(counter: &mut u32) -> u32 {
 #[derive(Clone, Copy)]
 pub struct Val<'k> {
     kernel: &'k Kernel,
-    /// `None` is poison: what it was built from could not be built.
-    id: Option<Id>,
+    id: Id,
 }
 
 impl fmt::Debug for Val<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.id {
-            Some(id) => write!(f, "Val({id})"),
-            None => f.write_str("Val(poison)"),
-        }
+        write!(f, "Val({})", self.id)
     }
 }
 
@@ -280,26 +274,21 @@ impl<'k> Val<'k> {
         self.kernel
     }
 
-    /// The node; `None` if it could not be built.
-    pub fn id(self) -> Option<Id> {
+    /// The node; a placeholder if it could not be built.
+    pub fn id(self) -> Id {
         self.id
     }
 
-    /// The dtype of the value, or of the element for buffers and addresses; `void` for poison.
+    /// The dtype of the value, or of the element for buffers and addresses.
     pub fn dtype(self) -> DType {
-        self.id.map_or(DType::Void, |id| self.kernel.inner.borrow().graph[id].dtype)
+        self.kernel.inner.borrow().graph[self.id].dtype
     }
 
     /// The lengths of the axes of a buffer or view; `None` for what has no constant shape.
     pub fn shape(self) -> Option<Vec<i64>> {
         let inner = self.kernel.inner.borrow();
-        let dims = inner.graph.shape(self.id?)?;
+        let dims = inner.graph.shape(self.id)?;
         dims.iter().map(|&d| inner.graph.as_int(d).and_then(|n| i64::try_from(n).ok())).collect()
-    }
-
-    /// The number of elements of a buffer or view with a constant shape.
-    pub fn numel(self) -> Option<i64> {
-        self.shape()?.into_iter().try_fold(1, i64::checked_mul)
     }
 
     /// The node `op` of this and `rest`.
@@ -319,15 +308,16 @@ impl<'k> Val<'k> {
     /// The lengths of the axes of a buffer or view, as values; none for what has no shape.
     pub fn lengths(self) -> Vec<Val<'k>> {
         let inner = self.kernel.inner.borrow();
-        let dims = self.id.and_then(|id| inner.graph.shape(id)).unwrap_or_default();
-        dims.iter().map(|&d| Val { kernel: self.kernel, id: Some(d) }).collect()
+        let dims = inner.graph.shape(self.id).unwrap_or_default();
+        dims.iter().map(|&d| Val { kernel: self.kernel, id: d }).collect()
     }
 
     /// This buffer seen with one axis; itself if it has one.
     #[track_caller]
     pub fn flatten(self) -> Val<'k> {
         let lengths = self.lengths();
-        match (lengths.as_slice(), self.numel()) {
+        let numel = self.shape().and_then(|shape| shape.into_iter().try_fold(1, i64::checked_mul));
+        match (lengths.as_slice(), numel) {
             ([_], _) => self,
             (_, Some(numel)) => self.reshape(numel),
             ([], None) => self.reshape(0),
@@ -376,8 +366,7 @@ impl<'k> Val<'k> {
     /// Adds `value` to the element at this address, atomically; the old value is not used.
     #[track_caller]
     pub fn atomic_add(self, value: impl Operand<'k>) -> Val<'k> {
-        let value = self.beside(value);
-        self.kernel.custom(atomic::add(self.dtype()), [self, value])
+        self.atomic(AtomicOp::Add, value)
     }
 
     /// Adds `value` to the element at this address, atomically, where `gate` holds.
@@ -415,19 +404,11 @@ impl<'k> Val<'k> {
     #[track_caller]
     #[must_use]
     pub fn assume_disjoint(self) -> Val<'k> {
-        let node = self.id.map(|id| self.kernel.inner.borrow().graph[id].clone());
-        let Some(node) = node else { return self };
-        let src: Vec<Val<'k>> =
-            node.src.iter().map(|&s| Val { kernel: self.kernel, id: Some(s) }).collect();
-        let waive = |access| Access { assume_disjoint: true, ..access };
-        let arg = match node.arg {
-            Arg::Access(access) => Arg::Access(waive(access)),
-            Arg::Custom { custom, number, access } => {
-                Arg::Custom { custom, number, access: waive(access) }
-            }
-            arg => arg,
-        };
-        self.kernel.node(node.op, node.dtype, &src, arg)
+        let mut node = self.kernel.inner.borrow().graph[self.id].clone();
+        if let Arg::Access(access) | Arg::Custom { access, .. } = &mut node.arg {
+            access.assume_disjoint = true;
+        }
+        self.kernel.add(node)
     }
 
     /// This value, address or buffer, whose users come after `deps`: an effect, or a range that
@@ -455,8 +436,7 @@ impl<'k> Val<'k> {
         if !inner.errors.is_empty() {
             return Err(BuildErrors { errors: inner.errors.clone() });
         }
-        let sink = sink.id.expect("only an error poisons a handle");
-        if let Err(errors) = verify(&inner.graph, sink, Phase::Built) {
+        if let Err(errors) = verify(&inner.graph, sink.id, Phase::Built) {
             let errors = errors.errors.into_iter().map(|error| BuildError {
                 place: inner.places.get(&error.node).copied().unwrap_or(Location::caller()),
                 node: Some(error.node),
@@ -464,7 +444,7 @@ impl<'k> Val<'k> {
             });
             return Err(BuildErrors { errors: errors.collect() });
         }
-        let (graph, sink) = inner.graph.canonical(sink);
+        let (graph, sink) = inner.graph.canonical(sink.id);
         let place = |n: usize| inner.places.get(&graph.origin(graph.nth(n))).copied();
         let places = (0..graph.len()).map(place).collect();
         Ok(KernelGraph { graph, sink, places })
@@ -500,14 +480,14 @@ impl<'k> Val<'k> {
     /// `self < other`.
     #[track_caller]
     pub fn lt(self, other: impl Operand<'k>) -> Val<'k> {
-        self.compare(Op::CmpLt, other)
+        self.binary(Op::CmpLt, other)
     }
 
     /// `self > other`.
     #[track_caller]
     pub fn gt(self, other: impl Operand<'k>) -> Val<'k> {
         let other = self.beside(other);
-        other.compare(Op::CmpLt, self)
+        other.binary(Op::CmpLt, self)
     }
 
     /// `self <= other`.
@@ -531,13 +511,13 @@ impl<'k> Val<'k> {
     /// `self == other`.
     #[track_caller]
     pub fn eq(self, other: impl Operand<'k>) -> Val<'k> {
-        self.compare(Op::CmpEq, other)
+        self.binary(Op::CmpEq, other)
     }
 
     /// `self != other`.
     #[track_caller]
     pub fn ne(self, other: impl Operand<'k>) -> Val<'k> {
-        self.compare(Op::CmpNe, other)
+        self.binary(Op::CmpNe, other)
     }
 
     /// `a` where this boolean holds, else `b`; a literal takes the type of the other arm.
@@ -548,22 +528,17 @@ impl<'k> Val<'k> {
         self.kernel.node(Op::Where, a.dtype(), &[self, a, b], Arg::None)
     }
 
-    /// `other` as an operand beside this: a literal takes this dtype. Poison stays silent.
+    /// `other` as an operand beside this: a literal takes this dtype.
     #[track_caller]
     fn beside(self, other: impl Operand<'k>) -> Val<'k> {
-        if self.id.is_none() { self } else { other.to_val(self.kernel, self.dtype()) }
+        other.to_val(self.kernel, self.dtype())
     }
 
     #[track_caller]
     fn binary(self, op: Op, other: impl Operand<'k>) -> Val<'k> {
         let other = self.beside(other);
-        self.kernel.node(op, self.dtype(), &[self, other], Arg::None)
-    }
-
-    #[track_caller]
-    fn compare(self, op: Op, other: impl Operand<'k>) -> Val<'k> {
-        let other = self.beside(other);
-        self.kernel.node(op, DType::Bool, &[self, other], Arg::None)
+        let dtype = op.result().dtype(DType::Void, |_| self.dtype());
+        self.kernel.node(op, dtype, &[self, other], Arg::None)
     }
 
     #[track_caller]
@@ -602,9 +577,11 @@ impl<'k> ops::Neg for Val<'k> {
 
 /// What stands beside a [`Val`] in an expression: another, or a literal, which becomes a constant
 /// of the other's dtype.
-pub trait Operand<'k> {
+pub trait Operand<'k>: Copy {
     /// The dtype, if it has one of its own.
-    fn dtype(&self) -> Option<DType>;
+    fn dtype(&self) -> Option<DType> {
+        None
+    }
 
     /// The dtype of a literal where nothing else says one.
     fn default_dtype(&self) -> DType {
@@ -625,44 +602,23 @@ impl<'k> Operand<'k> for Val<'k> {
     }
 }
 
-macro_rules! integer_literal {
-    ($($type:ty)*) => { $(
+macro_rules! literals {
+    ($const:path, $wide:ty, $default:ident: $($type:ty)*) => { $(
         impl<'k> Operand<'k> for $type {
-            fn dtype(&self) -> Option<DType> {
-                None
-            }
-
-            #[track_caller]
-            fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
-                kernel.literal(dtype, Const::int(dtype, self as i128), self)
-            }
-        }
-    )* };
-}
-
-integer_literal!(i32 i64 u32 u64 usize);
-
-macro_rules! float_literal {
-    ($($type:ty)*) => { $(
-        impl<'k> Operand<'k> for $type {
-            fn dtype(&self) -> Option<DType> {
-                None
-            }
-
             fn default_dtype(&self) -> DType {
-                DType::F32
+                DType::$default
             }
 
             #[track_caller]
             fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
-                let value = Const::float(dtype, self.into());
-                kernel.literal(dtype, value, format_args!("{self:?}"))
+                kernel.literal(dtype, $const(dtype, self as $wide), format_args!("{self:?}"))
             }
         }
     )* };
 }
 
-float_literal!(f32 f64);
+literals!(Const::int, i128, Index: i32 i64 u32 u64 usize);
+literals!(Const::float, f64, F32: f32 f64);
 
 impl<'k> Operand<'k> for bool {
     fn dtype(&self) -> Option<DType> {
@@ -692,18 +648,14 @@ impl<'k, T: Operand<'k>> Indices<'k> for T {
 impl<'k, T: Operand<'k>, const N: usize> Indices<'k> for [T; N] {
     #[track_caller]
     fn to_indices(self, kernel: &'k Kernel) -> Vec<Val<'k>> {
-        // A closure would hide the caller's line.
-        let mut vals = Vec::with_capacity(N);
-        for item in self {
-            vals.push(item.to_val(kernel, DType::Index));
-        }
-        vals
+        self.as_slice().to_indices(kernel)
     }
 }
 
-impl<'k, T: Operand<'k> + Copy> Indices<'k> for &[T] {
+impl<'k, T: Operand<'k>> Indices<'k> for &[T] {
     #[track_caller]
     fn to_indices(self, kernel: &'k Kernel) -> Vec<Val<'k>> {
+        // A closure would hide the caller's line.
         let mut vals = Vec::with_capacity(self.len());
         for item in self {
             vals.push(item.to_val(kernel, DType::Index));
@@ -714,16 +666,10 @@ impl<'k, T: Operand<'k> + Copy> Indices<'k> for &[T] {
 
 /// Everything that is wrong with a kernel.
 #[derive(Clone, Debug, Error)]
+#[error("{}", lines(.errors))]
 pub struct BuildErrors {
     /// In the order of the graph.
     pub errors: Vec<BuildError>,
-}
-
-impl fmt::Display for BuildErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
-        f.write_str(&lines.join("\n"))
-    }
 }
 
 /// One thing that is wrong with a kernel, and the line that built it.

@@ -142,9 +142,7 @@ impl Declaration {
             return Err(DeclarationError { node: None, message });
         }
         let Some((graph, root)) = self.uops() else { return Ok(()) };
-        let fault = self.body_fault(&graph, root).err();
-        fault
-            .map_or(Ok(()), |(n, message)| Err(DeclarationError { node: Some(n.index()), message }))
+        self.check_body(&graph, root)
     }
 
     /// What is wrong outside the body.
@@ -190,8 +188,8 @@ impl Declaration {
         })
     }
 
-    /// The node that is at fault, and why.
-    fn body_fault(&self, graph: &Graph, root: Id) -> Result<(), (Id, String)> {
+    fn check_body(&self, graph: &Graph, root: Id) -> Result<(), DeclarationError> {
+        let fail = |n: Id, message| Err(DeclarationError { node: Some(n.index()), message });
         let Contract { args, result, effect } = &self.contract;
         let mut used = BTreeSet::new();
         let mut touched = BTreeSet::new();
@@ -204,13 +202,13 @@ impl Declaration {
                         Some(CustomArg::Pointer { elements: 2.., .. }) if pointer => {
                             let message = "a body touches one element of each pointer; for more, \
                                            leave it out and add templates or a function";
-                            return Err((n, message.into()));
+                            return fail(n, message.into());
                         }
                         Some(arg) if arg.is_pointer() == pointer && arg.dtype() == node.dtype => {}
                         _ => {
                             let kind = if pointer { "pointer to" } else { "value of" };
                             let message = format!("argument {number} is not a {kind}");
-                            return Err((n, format!("{message} {}", node.dtype)));
+                            return fail(n, format!("{message} {}", node.dtype));
                         }
                     }
                     false
@@ -223,7 +221,7 @@ impl Declaration {
                 }
                 (Op::Load, _, Effect::Writes) | (Op::Const | Op::After | Op::Group, ..) => false,
                 (op, ..) if op.is_arithmetic() => false,
-                (op, ..) => return Err((n, format!("{op} in a body that is declared `{effect}`"))),
+                (op, ..) => return fail(n, format!("{op} in a body that is declared `{effect}`")),
             };
             for mut address in node.addresses().into_iter().filter(|_| own) {
                 while graph[address].op == Op::After {
@@ -232,14 +230,14 @@ impl Declaration {
                 touched.insert(address);
             }
         }
-        verify::body(graph, root, *result).map_err(|error| (error.node, error.message))?;
+        verify::body(graph, root, *result).or_else(|error| fail(error.node, error.message))?;
         for (number, arg) in (0..).zip(args) {
             let is = |&n: &Id| graph[n].arg == Arg::Argument { number, pointer: true };
             if !used.contains(&number) {
-                return Err((root, format!("the body does not use argument {number}")));
+                return fail(root, format!("the body does not use argument {number}"));
             } else if arg.is_pointer() && !touched.iter().any(is) {
                 let message = format!("declared `{effect}`, but not so at argument {number}");
-                return Err((root, message));
+                return fail(root, message);
             }
         }
         Ok(())

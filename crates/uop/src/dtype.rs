@@ -1,7 +1,6 @@
 //! Scalar types and their constants.
 
 use std::fmt;
-use std::str::FromStr;
 
 use half::{bf16, f16};
 
@@ -42,43 +41,18 @@ pub enum DType {
 
 impl DType {
     /// Every dtype, in the order of the documentation.
-    pub const ALL: [DType; 15] = [
-        DType::Void,
-        DType::Bool,
-        DType::I8,
-        DType::I16,
-        DType::I32,
-        DType::I64,
-        DType::U8,
-        DType::U16,
-        DType::U32,
-        DType::U64,
-        DType::F16,
-        DType::BF16,
-        DType::F32,
-        DType::F64,
-        DType::Index,
-    ];
+    pub const ALL: [DType; 15] = {
+        use DType::*;
+        [Void, Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, Index]
+    };
 
     /// The name in the text form.
     pub const fn name(self) -> &'static str {
-        match self {
-            DType::Void => "void",
-            DType::Bool => "bool",
-            DType::I8 => "i8",
-            DType::I16 => "i16",
-            DType::I32 => "i32",
-            DType::I64 => "i64",
-            DType::U8 => "u8",
-            DType::U16 => "u16",
-            DType::U32 => "u32",
-            DType::U64 => "u64",
-            DType::F16 => "f16",
-            DType::BF16 => "bf16",
-            DType::F32 => "f32",
-            DType::F64 => "f64",
-            DType::Index => "index",
-        }
+        const NAMES: [&str; 15] = [
+            "void", "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16",
+            "f32", "f64", "index",
+        ];
+        NAMES[self as usize]
     }
 
     /// The size of one element in memory, in bytes; `None` for what is never stored.
@@ -152,14 +126,6 @@ impl DType {
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for DType {
-    type Err = ();
-
-    fn from_str(s: &str) -> Result<DType, ()> {
-        DType::ALL.into_iter().find(|d| d.name() == s).ok_or(())
     }
 }
 

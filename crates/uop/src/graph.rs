@@ -143,20 +143,12 @@ impl AxisType {
 
     /// The name in the text form.
     pub const fn name(self) -> &'static str {
-        match self {
-            AxisType::Global => "global",
-            AxisType::Thread => "thread",
-            AxisType::Local => "local",
-            AxisType::Loop => "loop",
-        }
+        ["global", "thread", "local", "loop"][self as usize]
     }
 
     /// Whether its iterations are unordered.
     pub const fn is_parallel(self) -> bool {
-        match self {
-            AxisType::Global | AxisType::Thread | AxisType::Local => true,
-            AxisType::Loop => false,
-        }
+        !matches!(self, AxisType::Loop)
     }
 }
 
@@ -177,14 +169,10 @@ pub enum Special {
 
 impl Special {
     /// Every hardware index.
-    pub const ALL: [Special; 6] = [
-        Special::Block(0),
-        Special::Block(1),
-        Special::Block(2),
-        Special::Item(0),
-        Special::Item(1),
-        Special::Item(2),
-    ];
+    pub const ALL: [Special; 6] = {
+        use Special::{Block, Item};
+        [Block(0), Block(1), Block(2), Item(0), Item(1), Item(2)]
+    };
 }
 
 impl fmt::Display for Special {
@@ -253,8 +241,7 @@ impl Node {
 
     /// Whether evaluating it touches memory.
     pub fn is_access(&self) -> bool {
-        matches!(self.op, Op::Load | Op::Store)
-            || self.custom_effect().is_some_and(|effect| effect != Effect::Pure)
+        self.effect().is_some_and(|effect| effect != Effect::Pure)
     }
 
     /// Whether it is a value as well as an effect: a CUSTOM that changes memory and has a result.
@@ -264,12 +251,15 @@ impl Node {
 
     /// Whether it changes memory.
     pub fn is_effect(&self) -> bool {
-        self.op == Op::Store || self.custom_effect().is_some_and(Effect::changes)
+        self.effect().is_some_and(Effect::changes)
     }
 
-    fn custom_effect(&self) -> Option<Effect> {
-        match &self.arg {
-            Arg::Custom { custom, .. } => Some(custom.effect()),
+    /// What a LOAD, STORE or CUSTOM does to memory; `None` for other nodes.
+    pub fn effect(&self) -> Option<Effect> {
+        match (self.op, &self.arg) {
+            (Op::Load, _) => Some(Effect::Reads),
+            (Op::Store, _) => Some(Effect::Writes),
+            (_, Arg::Custom { custom, .. }) => Some(custom.effect()),
             _ => None,
         }
     }
@@ -440,13 +430,17 @@ impl Graph {
     /// The shape of a buffer, a view of one, or the view under an address: one `index` node per
     /// axis. `None` for other nodes.
     pub fn shape(&self, n: Id) -> Option<&[Id]> {
-        let mut n = n;
+        let view = &self[self.view(n)?];
+        if view.op == Op::Reshape { view.src.get(1..) } else { Some(&view.src) }
+    }
+
+    /// The PARAM, BUFFER or RESHAPE that gives a buffer, a view or the view under an address its
+    /// shape.
+    fn view(&self, mut n: Id) -> Option<Id> {
         loop {
-            let node = &self[n];
-            match node.op {
-                Op::Param | Op::Buffer => return Some(&node.src),
-                Op::Reshape => return node.src.get(1..),
-                Op::Index | Op::After => n = *node.src.first()?,
+            match self[n].op {
+                Op::Param | Op::Buffer | Op::Reshape => return Some(n),
+                Op::Index | Op::After => n = *self[n].src.first()?,
                 _ => return None,
             }
         }
@@ -454,41 +448,35 @@ impl Graph {
 
     /// The PARAM or BUFFER under an address or a view; `None` if there is none.
     pub fn storage(&self, n: Id) -> Option<Id> {
-        let mut n = n;
-        loop {
-            let node = &self[n];
-            match node.op {
-                Op::Param | Op::Buffer => return Some(n),
-                Op::Index | Op::Reshape | Op::After => n = *node.src.first()?,
-                _ => return None,
-            }
+        let mut view = self.view(n)?;
+        while self[view].op == Op::Reshape {
+            view = self.view(*self[view].src.first()?)?;
         }
+        Some(view)
     }
 
     /// The PARAMs that `root` depends on, by ascending slot.
     pub fn params(&self, root: Id) -> Vec<Id> {
-        let slot = |n: &Id| match &self[*n].arg {
+        self.ordered(root, |arg| match arg {
             Arg::Param(param) => Some(param.slot),
             _ => None,
-        };
-        let mut params = self.reachable(root);
-        params.retain(|n| slot(n).is_some());
-        params.sort_by_key(slot);
-        params
+        })
     }
 
     /// The VARIABLEs that `root` depends on, by name.
     pub fn variables(&self, root: Id) -> Vec<Id> {
-        let mut variables: Vec<(&str, Id)> = self
-            .reachable(root)
-            .into_iter()
-            .filter_map(|n| match &self[n].arg {
-                Arg::Variable(variable) => Some((&*variable.name, n)),
-                _ => None,
-            })
-            .collect();
-        variables.sort();
-        variables.into_iter().map(|(_, n)| n).collect()
+        self.ordered(root, |arg| match arg {
+            Arg::Variable(variable) => Some(&variable.name),
+            _ => None,
+        })
+    }
+
+    /// The nodes that `root` depends on and that have a key, in its order.
+    fn ordered<'g, K: Ord>(&'g self, root: Id, key: impl Fn(&'g Arg) -> Option<K>) -> Vec<Id> {
+        let mut nodes = self.reachable(root);
+        nodes.retain(|&n| key(&self[n].arg).is_some());
+        nodes.sort_by_key(|&n| key(&self[n].arg));
+        nodes
     }
 
     /// Rebuilds what `root` depends on, sources first. `f` gets the graph, the old id and the node

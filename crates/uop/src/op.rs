@@ -2,7 +2,6 @@
 //! derive from it; docs/ir.md says what each op means.
 
 use std::fmt;
-use std::str::FromStr;
 
 use crate::dtype::DType;
 
@@ -77,7 +76,7 @@ pub enum Property {
 }
 
 macro_rules! ops {
-    ($( $(#[doc = $doc:literal])+ $variant:ident $text:literal $arity:expr, $result:expr, [$($property:ident)*]; )+) => {
+    ($( $(#[doc = $doc:literal])+ $variant:ident $text:literal $arity:expr, $result:expr, [$($property:ident)*], $arg:literal; )+) => {
         /// An op; see docs/ir.md for what each means.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Op {
@@ -111,6 +110,11 @@ macro_rules! ops {
                 match self { $(Op::$variant => &[$(Property::$property),*],)+ }
             }
 
+            /// What its arg is, for messages.
+            pub const fn arg(self) -> &'static str {
+                match self { $(Op::$variant => $arg,)+ }
+            }
+
             /// What the table says of it, in one paragraph.
             pub const fn doc(self) -> &'static str {
                 match self { $(Op::$variant => concat!($($doc),+),)+ }
@@ -119,84 +123,84 @@ macro_rules! ops {
     };
 }
 
-ops! { // variant, text, sources, result, properties
+ops! { // variant, text, sources, result, properties, arg
 
     // Sources.
 
     /// An argument of the kernel: one source per axis, its length. `arg` is the slot, the name and
     /// whether the kernel may write it.
-    Param "param" AtLeast(0), Stated, [];
+    Param "param" AtLeast(0), Stated, [], "a param";
     /// Storage of one work-item (REG), undefined at first: one source per axis, its length. `arg`
     /// is a number that tells buffers apart.
-    Buffer "buffer" AtLeast(0), Stated, [];
+    Buffer "buffer" AtLeast(0), Stated, [], "the number of a buffer";
     /// The value in `arg`.
-    Const "const" Fixed(0), Stated, [];
+    Const "const" Fixed(0), Stated, [], "a constant";
     /// An integer that a launch states; `arg` is its name and its inclusive bounds.
-    Variable "variable" Fixed(0), Sized, [];
+    Variable "variable" Fixed(0), Sized, [], "a variable";
     /// An argument of a declared operation, in its body: `arg` is its number and whether it is an
     /// address.
-    Argument "argument" Fixed(0), Stated, [];
+    Argument "argument" Fixed(0), Stated, [], "an argument";
     /// Loop variable counting `0..src[0]`; `arg` is the axis number and its `AxisType`.
-    Range "range" Fixed(1), Sized, [];
+    Range "range" Fixed(1), Sized, [], "an axis";
     /// The index of this work-item within a launch of extent `src[0]`; `arg` is the hardware
     /// dimension. Not in graphs as built.
-    Special "special" Fixed(1), Sized, [];
+    Special "special" Fixed(1), Sized, [], "a hardware index";
 
     // Shapes.
 
     /// `src[0]` seen with the axis lengths `src[1..]`, in row-major order; moves nothing.
-    Reshape "reshape" AtLeast(1), SameAs(0), [];
+    Reshape "reshape" AtLeast(1), SameAs(0), [], "nothing";
 
     // Memory and order.
 
     /// The address of one element of the buffer `src[0]`: one index per axis. Not a value: only
     /// LOAD, STORE and CUSTOM take it.
-    Index "index" AtLeast(1), SameAs(0), [];
+    Index "index" AtLeast(1), SameAs(0), [], "nothing";
     /// The element at address `src[0]`; with a gate `src[1]` that is false, `src[2]` (default 0)
     /// and no access.
-    Load "load" Between(1, 3), SameAs(0), [];
+    Load "load" Between(1, 3), SameAs(0), [], "an access";
     /// Writes `src[1]` at address `src[0]`, if the gate `src[2]` is there and true or absent.
-    Store "store" Between(2, 3), Always(Void), [];
+    Store "store" Between(2, 3), Always(Void), [], "an access";
     /// The operation in `arg` on `src`, as its contract says; one more source is a gate.
-    Custom "custom" AtLeast(0), Stated, [];
+    Custom "custom" AtLeast(0), Stated, [], "an operation";
     /// `src[0]`, whose users come after every one of `src[1..]`.
-    After "after" AtLeast(2), SameAs(0), [];
+    After "after" AtLeast(2), SameAs(0), [], "nothing";
     /// The unordered union of effects.
-    Group "group" AtLeast(1), Always(Void), [];
+    Group "group" AtLeast(1), Always(Void), [], "nothing";
     /// The effect `src[0]` for every point of the ranges `src[1..]`, outermost first.
-    End "end" AtLeast(2), Always(Void), [];
+    End "end" AtLeast(2), Always(Void), [], "nothing";
     /// The whole kernel; `arg` is its name.
-    Sink "sink" Fixed(1), Always(Void), [];
+    Sink "sink" Fixed(1), Always(Void), [], "the name of a kernel";
 
     // Arithmetic: integers wrap, `index` is exact, floats follow IEEE 754.
 
     /// `-src[0]`; of a float, the sign bit flipped.
-    Neg "neg" Fixed(1), SameAs(0), [Arithmetic];
+    Neg "neg" Fixed(1), SameAs(0), [Arithmetic], "nothing";
     /// Sum.
-    Add "add" Fixed(2), SameAs(0), [Arithmetic Commutative];
+    Add "add" Fixed(2), SameAs(0), [Arithmetic Commutative], "nothing";
     /// Difference.
-    Sub "sub" Fixed(2), SameAs(0), [Arithmetic];
+    Sub "sub" Fixed(2), SameAs(0), [Arithmetic], "nothing";
     /// Product.
-    Mul "mul" Fixed(2), SameAs(0), [Arithmetic Commutative];
+    Mul "mul" Fixed(2), SameAs(0), [Arithmetic Commutative], "nothing";
     /// `src[1] < src[0] ? src[0] : src[1]`: the second if either is NaN.
-    Max "max" Fixed(2), SameAs(0), [Arithmetic];
+    Max "max" Fixed(2), SameAs(0), [Arithmetic], "nothing";
     /// `src[0] < src[1] ? src[0] : src[1]`: the second if either is NaN.
-    Min "min" Fixed(2), SameAs(0), [Arithmetic];
+    Min "min" Fixed(2), SameAs(0), [Arithmetic], "nothing";
     /// Bitwise and, of booleans or sized integers.
-    And "and" Fixed(2), SameAs(0), [Arithmetic Commutative];
+    And "and" Fixed(2), SameAs(0), [Arithmetic Commutative], "nothing";
     /// Bitwise or, of booleans or sized integers.
-    Or "or" Fixed(2), SameAs(0), [Arithmetic Commutative];
+    Or "or" Fixed(2), SameAs(0), [Arithmetic Commutative], "nothing";
     /// `src[0] < src[1]`; false if either is NaN.
-    CmpLt "cmplt" Fixed(2), Always(Bool), [Arithmetic];
+    CmpLt "cmplt" Fixed(2), Always(Bool), [Arithmetic], "nothing";
     /// `src[0] != src[1]`; true if either is NaN.
-    CmpNe "cmpne" Fixed(2), Always(Bool), [Arithmetic Commutative];
+    CmpNe "cmpne" Fixed(2), Always(Bool), [Arithmetic Commutative], "nothing";
     /// `src[0] == src[1]`; false if either is NaN.
-    CmpEq "cmpeq" Fixed(2), Always(Bool), [Arithmetic Commutative];
+    CmpEq "cmpeq" Fixed(2), Always(Bool), [Arithmetic Commutative], "nothing";
     /// `src[1]` where `src[0]` holds, else `src[2]`; both are evaluated.
-    Where "where" Fixed(3), SameAs(1), [Arithmetic];
+    Where "where" Fixed(3), SameAs(1), [Arithmetic], "nothing";
     /// `src[0]` converted to the stated dtype: float to integer truncates and saturates, NaN
     /// gives 0; integers wrap; to `bool` is `!= 0`; to a float rounds to nearest even.
-    Cast "cast" Fixed(1), Stated, [Arithmetic];
+    Cast "cast" Fixed(1), Stated, [Arithmetic], "nothing";
 }
 
 impl Op {
@@ -214,13 +218,5 @@ impl Op {
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Op {
-    type Err = ();
-
-    fn from_str(s: &str) -> Result<Op, ()> {
-        Op::ALL.iter().copied().find(|op| op.name() == s).ok_or(())
     }
 }

@@ -28,14 +28,20 @@ pub const VERSION: u32 = 1;
 /// too.
 pub fn print(graph: &Graph, root: Id) -> String {
     let (graph, root) = graph.canonical(root);
+    write_all(&graph, root).0
+}
+
+/// The text of what `root` depends on in `graph`, which is canonical, and how each of its nodes is
+/// written.
+fn write_all(graph: &Graph, root: Id) -> (String, Vec<String>) {
     let mut text = format!("uopc {VERSION}\n");
     let mut lines = 0;
-    let declarations = declarations(&graph, root);
+    let declarations = declarations(graph, root);
     for declaration in declarations.values() {
         write_definition(&mut text, declaration, &mut lines);
     }
-    write_lines(&mut text, &graph, root, &declarations, &mut lines);
-    text
+    let spellings = write_lines(&mut text, graph, root, &declarations, &mut lines);
+    (text, spellings)
 }
 
 /// The declarations that `root` depends on and the text form has words for, by name, in the order
@@ -73,33 +79,31 @@ fn write_definition(text: &mut String, declaration: &Declaration, lines: &mut us
     text.push('\n');
 }
 
-/// Writes the lines of the nodes of `graph`, which is canonical; `lines` were there before.
+/// Writes the lines of the nodes of `graph`, which is canonical, and returns how each is spelled;
+/// `lines` were there before.
 fn write_lines(
     text: &mut String,
     graph: &Graph,
     root: Id,
     declarations: &IndexMap<&str, &Arc<Declaration>>,
     lines: &mut usize,
-) {
-    let spellings = &spell(graph, root, lines);
+) -> Vec<String> {
+    let spellings = spell(graph, root, lines);
     for n in graph.reachable(root) {
         let spelling = &spellings[n.index()];
         if spelling.starts_with('%') {
-            let line = Line { graph, root, n, spellings, declarations };
+            let line = Line { graph, root, n, spellings: &spellings, declarations };
             writeln!(text, "{spelling} = {line}").expect("a string takes any text");
         }
     }
+    spellings
 }
 
 /// `message`, which names nodes of `graph` by id, with the names that they have in the canonical
 /// text of `root`. What is not in that text keeps its id.
 pub fn localize(graph: &Graph, root: Id, message: &str) -> String {
     let (canonical, sink) = graph.canonical(root);
-    let mut lines = 0;
-    for declaration in declarations(&canonical, sink).values() {
-        write_definition(&mut String::new(), declaration, &mut lines);
-    }
-    let spellings = spell(&canonical, sink, &mut lines);
+    let (_, spellings) = write_all(&canonical, sink);
     let mut names = vec![None; graph.len()];
     for (n, spelling) in canonical.reachable(sink).into_iter().zip(spellings) {
         names[canonical.origin(n).index()] = Some(spelling);
@@ -206,13 +210,8 @@ impl Line<'_> {
         for (word, s) in ["if", "else"].iter().zip(rest) {
             write!(f, " {word} {}", self.spellings[s.index()])?;
         }
-        if access.inbounds {
-            f.write_str(" inbounds")?;
-        }
-        if access.assume_disjoint {
-            f.write_str(" disjoint")?;
-        }
-        Ok(())
+        f.write_str(if access.inbounds { " inbounds" } else { "" })?;
+        f.write_str(if access.assume_disjoint { " disjoint" } else { "" })
     }
 }
 

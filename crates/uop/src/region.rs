@@ -193,26 +193,12 @@ impl Order {
 
     /// How `a` stands to `b`, by S4. An instance is unordered with itself.
     pub fn relation(&self, a: Instance<'_>, b: Instance<'_>) -> Relation {
-        let (mut i, mut j) = (0, 0);
         let (left, right) = (self.regions.open(a.node), self.regions.open(b.node));
+        let at = |ranges: &[Id], point: &[i128], r| ranges.binary_search(&r).ok().map(|i| point[i]);
         // The outermost range at which they differ, local ranges apart.
         let mut first: Option<(Id, i128, i128)> = None;
-        loop {
-            let (r, v, w) = match (left.get(i), right.get(j)) {
-                (None, None) => break,
-                (Some(&r), Some(&s)) if r == s => {
-                    (i, j) = (i + 1, j + 1);
-                    (r, Some(a.point[i - 1]), Some(b.point[j - 1]))
-                }
-                (Some(&r), s) if s.is_none_or(|&s| r < s) => {
-                    i += 1;
-                    (r, Some(a.point[i - 1]), None)
-                }
-                (_, s) => {
-                    j += 1;
-                    (*s.expect("the first is absent or larger"), None, Some(b.point[j - 1]))
-                }
-            };
+        for &r in left.iter().chain(right.iter().filter(|r| !left.contains(r))) {
+            let (v, w) = (at(left, a.point, r), at(right, b.point, r));
             match self.kinds[r.index()].expect("a region holds ranges") {
                 // What lacks a local range runs once per group, at local point 0. Different
                 // points of a group are ordered only by a barrier.

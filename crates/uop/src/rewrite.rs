@@ -1,6 +1,6 @@
 //! The rewrite engine: named rules, applied bottom-up until none fires.
 
-use std::fmt;
+use thiserror::Error;
 
 use crate::bounds::{Bounds, Interval};
 use crate::graph::{Graph, Id};
@@ -40,20 +40,24 @@ pub struct Rule {
     pub apply: fn(&mut Rewriter<'_>, Id) -> Option<Id>,
 }
 
+impl Rule {
+    /// A rule of these parts.
+    pub const fn new(
+        name: &'static str,
+        roots: &'static [Op],
+        apply: fn(&mut Rewriter<'_>, Id) -> Option<Id>,
+    ) -> Rule {
+        Rule { name, roots, apply }
+    }
+}
+
 /// The rules fired more often than the graph's size can explain: they undo one another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("rewriting does not end; the last rules were {}", .last.join(", "))]
 pub struct OutOfFuel {
     /// The rules that fired last, newest last.
     pub last: Vec<&'static str>,
 }
-
-impl fmt::Display for OutOfFuel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rewriting does not end; the last rules were {}", self.last.join(", "))
-    }
-}
-
-impl std::error::Error for OutOfFuel {}
 
 /// Firings allowed for each node of the graph.
 const FUEL_PER_NODE: usize = 64;

@@ -10,204 +10,117 @@ use crate::graph::{Graph, Id};
 use crate::op::Op;
 use crate::rewrite::{OutOfFuel, Rewriter, Rule, rewrite};
 
-/// The ops whose value may be known from bounds.
-const INTEGER: &[Op] = &[
-    Op::Neg,
-    Op::Add,
-    Op::Sub,
-    Op::Mul,
-    Op::Max,
-    Op::Min,
-    Op::And,
-    Op::Or,
-    Op::CmpLt,
-    Op::CmpNe,
-    Op::CmpEq,
-    Op::Where,
-    Op::Cast,
-];
-
 /// Identities of integers and booleans. Floats are left alone: -0.0 + 0.0 is +0.0.
 pub const RULES: &[Rule] = &[
     // Any integer or boolean expression whose bounds leave one value.
-    Rule {
-        name: "known-value",
-        roots: INTEGER,
-        apply: |cx, n| {
-            let dtype = cx.graph[n].dtype;
-            let value = cx.bounds(n).single()?;
-            let value = Const::int(dtype, value).filter(|_| !dtype.is_float())?;
-            Some(cx.graph.constant(dtype, value))
-        },
-    },
-    Rule {
-        name: "constant-right",
-        roots: &[Op::Add, Op::Mul, Op::And, Op::Or, Op::CmpEq, Op::CmpNe],
-        apply: |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            let swap = cx.graph.as_const(x).is_some() && cx.graph.as_const(y).is_none();
-            // Which NaN a float operation returns is free, but the same on every backend.
-            (swap && !cx.graph[x].dtype.is_float()).then(|| cx.graph.op(cx.graph[n].op, &[y, x]))
-        },
-    },
-    Rule {
-        name: "add-zero",
-        roots: &[Op::Add, Op::Sub],
-        apply: |cx, n| {
-            let (x, c) = cx.binary(n)?;
-            (cx.graph.as_int(c) == Some(0)).then_some(x)
-        },
-    },
-    Rule {
-        name: "mul-one",
-        roots: &[Op::Mul],
-        apply: |cx, n| {
-            let (x, c) = cx.binary(n)?;
-            (cx.graph.as_int(c) == Some(1)).then_some(x)
-        },
-    },
+    Rule::new("known-value", Op::ALL, |cx, n| {
+        let dtype = cx.graph[n].dtype;
+        let value = cx.bounds(n).single().filter(|_| cx.graph[n].op.is_arithmetic())?;
+        let value = Const::int(dtype, value).filter(|_| !dtype.is_float())?;
+        Some(cx.graph.constant(dtype, value))
+    }),
+    Rule::new("constant-right", Op::ALL, |cx, n| {
+        let (x, y) = cx.binary(n).filter(|_| cx.graph[n].op.is_commutative())?;
+        let swap = cx.graph.as_const(x).is_some() && cx.graph.as_const(y).is_none();
+        // Which NaN a float operation returns is free, but the same on every backend.
+        (swap && !cx.graph[x].dtype.is_float()).then(|| cx.graph.op(cx.graph[n].op, &[y, x]))
+    }),
+    // x + 0, x - 0, x * 1, x & true and x | false are x.
+    Rule::new("neutral-right", &[Op::Add, Op::Sub, Op::Mul, Op::And, Op::Or], |cx, n| {
+        let (x, y) = cx.binary(n)?;
+        let neutral = match cx.graph[n].op {
+            Op::Add | Op::Sub => Const::Int(0),
+            Op::Mul => Const::Int(1),
+            op => Const::Bool(op == Op::And),
+        };
+        (cx.graph.as_const(y) == Some(neutral)).then_some(x)
+    }),
     // (x + a) + b = x + (a + b), of exact integers.
-    Rule {
-        name: "add-constants",
-        roots: &[Op::Add],
-        apply: |cx, n| {
-            let (sum, b) = cx.binary(n)?;
-            if cx.graph[n].dtype != DType::Index || cx.graph[sum].op != Op::Add {
-                return None;
-            }
-            let (x, a) = cx.binary(sum)?;
-            let total = cx.graph.as_int(a)?.checked_add(cx.graph.as_int(b)?)?;
-            let total = cx.graph.index(total);
-            Some(cx.graph.op(Op::Add, &[x, total]))
-        },
-    },
-    Rule {
-        name: "and-true",
-        roots: &[Op::And],
-        apply: |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            (x == y || cx.graph.as_const(y) == Some(Const::Bool(true))).then_some(x)
-        },
-    },
-    Rule {
-        name: "or-false",
-        roots: &[Op::Or],
-        apply: |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            (x == y || cx.graph.as_const(y) == Some(Const::Bool(false))).then_some(x)
-        },
-    },
+    Rule::new("add-constants", &[Op::Add], |cx, n| {
+        let (sum, b) = cx.binary(n)?;
+        if cx.graph[n].dtype != DType::Index || cx.graph[sum].op != Op::Add {
+            return None;
+        }
+        let (x, a) = cx.binary(sum)?;
+        let total = cx.graph.as_int(a)?.checked_add(cx.graph.as_int(b)?)?;
+        let total = cx.graph.index(total);
+        Some(cx.graph.op(Op::Add, &[x, total]))
+    }),
+    Rule::new("same-operands", &[Op::And, Op::Or], |cx, n| {
+        cx.binary(n).and_then(|(x, y)| (x == y).then_some(x))
+    }),
     // max(x, y) = x where y is never above it: they agree where they are equal.
-    Rule {
-        name: "max-by-bounds",
-        roots: &[Op::Max],
-        apply: |cx, n| {
-            let (x, y) = integers(cx, n)?;
-            let (a, b) = (cx.bounds(x), cx.bounds(y));
-            if b.hi <= a.lo { Some(x) } else { (a.hi <= b.lo).then_some(y) }
-        },
-    },
-    Rule {
-        name: "min-by-bounds",
-        roots: &[Op::Min],
-        apply: |cx, n| {
-            let (x, y) = integers(cx, n)?;
-            let (a, b) = (cx.bounds(x), cx.bounds(y));
-            if a.hi <= b.lo { Some(x) } else { (b.hi <= a.lo).then_some(y) }
-        },
-    },
+    Rule::new("clip-by-bounds", &[Op::Max, Op::Min], |cx, n| {
+        let (x, y) = cx.binary(n).filter(|_| cx.graph[n].dtype.is_int())?;
+        let (a, b) = (cx.bounds(x), cx.bounds(y));
+        let (greater, less) = if cx.graph[n].op == Op::Max { (x, y) } else { (y, x) };
+        if b.hi <= a.lo { Some(greater) } else { (a.hi <= b.lo).then_some(less) }
+    }),
     // max(x - o, c) = max(x, c + o) - o, where the difference is wider than x.
-    Rule {
-        name: "clip-before-offset",
-        roots: &[Op::Max, Op::Min],
-        apply: |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            let (offset, inverse, a, o, c) = offset(cx, x, y).or_else(|| offset(cx, y, x))?;
-            let c = cx.graph.op(inverse, &[c, o]);
-            let clip = cx.graph.op(cx.graph[n].op, &[a, c]);
-            Some(cx.graph.op(offset, &[clip, o]))
-        },
-    },
-    Rule {
-        name: "compare-before-offset",
-        roots: &[Op::CmpLt, Op::CmpEq, Op::CmpNe],
-        apply: |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            let op = cx.graph[n].op;
-            if let Some((_, inverse, a, o, c)) = offset(cx, x, y) {
-                let c = cx.graph.op(inverse, &[c, o]);
-                return Some(cx.graph.op(op, &[a, c]));
-            }
-            let (_, inverse, a, o, c) = offset(cx, y, x)?;
-            let c = cx.graph.op(inverse, &[c, o]);
-            Some(cx.graph.op(op, &[c, a]))
-        },
-    },
+    Rule::new("clip-before-offset", &[Op::Max, Op::Min], |cx, n| {
+        let (x, y) = cx.binary(n)?;
+        let (offset, inverse, a, o, c) = offset(cx, x, y).or_else(|| offset(cx, y, x))?;
+        let c = cx.graph.op(inverse, &[c, o]);
+        let clip = cx.graph.op(cx.graph[n].op, &[a, c]);
+        Some(cx.graph.op(offset, &[clip, o]))
+    }),
+    Rule::new("compare-before-offset", &[Op::CmpLt, Op::CmpEq, Op::CmpNe], |cx, n| {
+        let (x, y) = cx.binary(n)?;
+        let left = offset(cx, x, y);
+        let (_, inverse, a, o, c) = left.or_else(|| offset(cx, y, x))?;
+        let c = cx.graph.op(inverse, &[c, o]);
+        let (x, y) = if left.is_some() { (a, c) } else { (c, a) };
+        Some(cx.graph.op(cx.graph[n].op, &[x, y]))
+    }),
     // max(cast(y), o) = cast(max(y, o)), in the dtype of y.
-    Rule {
-        name: "clip-own-dtype",
-        roots: &[Op::Max, Op::Min],
-        apply: |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            let (own, other) = own_dtype(cx, x, y).or_else(|| own_dtype(cx, y, x))?;
-            let op = cx.graph[n].op;
-            let (range, bounds) = (Interval::of(cx.graph[own].dtype), cx.bounds(other));
-            // What the clip gives must be of the dtype, whatever the other side is.
-            let fits = if op == Op::Max { bounds.hi <= range.hi } else { range.lo <= bounds.lo };
-            let other = fits.then(|| into_range(cx, other, own))?;
-            let clip = cx.graph.op(op, &[own, other]);
-            Some(cx.graph.cast(clip, DType::Index))
-        },
-    },
+    Rule::new("clip-own-dtype", &[Op::Max, Op::Min], |cx, n| {
+        let (x, y) = cx.binary(n)?;
+        let (own, other) = own_dtype(cx, x, y).or_else(|| own_dtype(cx, y, x))?;
+        let op = cx.graph[n].op;
+        let (range, bounds) = (Interval::of(cx.graph[own].dtype), cx.bounds(other));
+        // What the clip gives must be of the dtype, whatever the other side is.
+        let fits = if op == Op::Max { bounds.hi <= range.hi } else { range.lo <= bounds.lo };
+        let other = fits.then(|| into_range(cx, other, own))?;
+        let clip = cx.graph.op(op, &[own, other]);
+        Some(cx.graph.cast(clip, DType::Index))
+    }),
     // cast(y) < o = y < o, in the dtype of y; o < cast(y) = not (y < o + 1).
-    Rule {
-        name: "compare-own-dtype",
-        roots: &[Op::CmpLt, Op::CmpEq, Op::CmpNe],
-        apply: |cx, n| {
-            let (x, y) = cx.binary(n)?;
-            let op = cx.graph[n].op;
-            let left = own_dtype(cx, x, y);
-            let (own, other) = left.or_else(|| own_dtype(cx, y, x))?;
-            let range = Interval::of(cx.graph[own].dtype);
-            let next = if op == Op::CmpLt && left.is_none() {
-                let one = cx.graph.index(1);
-                cx.graph.op(Op::Add, &[other, one])
-            } else {
-                other
-            };
-            let bounds = cx.bounds(next);
-            let inside = range.lo <= bounds.lo || op == Op::CmpLt;
-            let clipped = (inside && bounds.hi <= range.hi).then(|| into_range(cx, next, own))?;
-            let result = cx.graph.op(op, &[own, clipped]);
-            Some(if next == other { result } else { not(cx, result) })
-        },
-    },
-    Rule {
-        name: "where-known",
-        roots: &[Op::Where],
-        apply: |cx, n| {
-            let &[cond, x, y] = cx.graph[n].src.as_slice() else { return None };
-            match cx.graph.as_const(cond) {
-                Some(Const::Bool(true)) => Some(x),
-                Some(Const::Bool(false)) => Some(y),
-                _ => (x == y).then_some(x),
-            }
-        },
-    },
+    Rule::new("compare-own-dtype", &[Op::CmpLt, Op::CmpEq, Op::CmpNe], |cx, n| {
+        let (x, y) = cx.binary(n)?;
+        let op = cx.graph[n].op;
+        let left = own_dtype(cx, x, y);
+        let (own, other) = left.or_else(|| own_dtype(cx, y, x))?;
+        let range = Interval::of(cx.graph[own].dtype);
+        let next = if op == Op::CmpLt && left.is_none() {
+            let one = cx.graph.index(1);
+            cx.graph.op(Op::Add, &[other, one])
+        } else {
+            other
+        };
+        let bounds = cx.bounds(next);
+        let inside = range.lo <= bounds.lo || op == Op::CmpLt;
+        let clipped = (inside && bounds.hi <= range.hi).then(|| into_range(cx, next, own))?;
+        let result = cx.graph.op(op, &[own, clipped]);
+        Some(if next == other { result } else { not(cx, result) })
+    }),
+    Rule::new("where-known", &[Op::Where], |cx, n| {
+        let &[cond, x, y] = cx.graph[n].src.as_slice() else { return None };
+        match cx.graph.as_const(cond) {
+            Some(Const::Bool(true)) => Some(x),
+            Some(Const::Bool(false)) => Some(y),
+            _ => (x == y).then_some(x),
+        }
+    }),
     // A gate that is always true is none.
-    Rule {
-        name: "gate-true",
-        roots: &[Op::Load, Op::Store, Op::Custom],
-        apply: |cx, n| {
-            let slot = cx.graph[n].gate_slot()?;
-            let mut node = cx.graph[n].clone();
-            if cx.graph.as_const(node.src[slot]) != Some(Const::Bool(true)) {
-                return None;
-            }
-            node.src.truncate(slot);
-            Some(cx.graph.intern(node))
-        },
-    },
+    Rule::new("gate-true", &[Op::Load, Op::Store, Op::Custom], |cx, n| {
+        let slot = cx.graph[n].gate_slot()?;
+        let mut node = cx.graph[n].clone();
+        if cx.graph.as_const(node.src[slot]) != Some(Const::Bool(true)) {
+            return None;
+        }
+        node.src.truncate(slot);
+        Some(cx.graph.intern(node))
+    }),
 ];
 
 /// `x`, which is clipped by or compared with `c`, as `a - o` or `a + o` that needs more bits than `a`
@@ -266,11 +179,6 @@ fn into_range(cx: &mut Rewriter<'_>, n: Id, like: Id) -> Id {
 fn not(cx: &mut Rewriter<'_>, n: Id) -> Id {
     let no = cx.graph.constant(DType::Bool, Const::Bool(false));
     cx.graph.op(Op::CmpEq, &[n, no])
-}
-
-/// The two sources of `n`, if they are integers.
-fn integers(cx: &Rewriter<'_>, n: Id) -> Option<(Id, Id)> {
-    cx.binary(n).filter(|_| cx.graph[n].dtype.is_int())
 }
 
 /// Rewrites what `root` depends on with [`RULES`].

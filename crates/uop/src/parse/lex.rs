@@ -154,6 +154,31 @@ impl<'a> Cursor<'a> {
         Ok(number)
     }
 
+    /// Takes one or more items with commas between them.
+    pub(super) fn commas(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        item(self)?;
+        while self.eat(",") {
+            item(self)?;
+        }
+        Ok(())
+    }
+
+    /// Takes items in brackets, or none.
+    pub(super) fn list(
+        &mut self,
+        item: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.expect("[")?;
+        if !self.eat("]") {
+            self.commas(item)?;
+            self.expect("]")?;
+        }
+        Ok(())
+    }
+
     /// Takes a text in double quotes.
     pub(super) fn quoted(&mut self) -> Result<Box<str>, Fault> {
         match &self.token.kind {
@@ -202,25 +227,16 @@ pub(super) fn lex(rest: &str) -> (Kind<'_>, usize) {
         ';' => (Kind::End, 0),
         '[' | ']' | ',' | '=' => (Kind::Mark, 1),
         '"' => lex_quoted(rest),
-        '%' => {
+        '%' | '@' => {
             let name = &rest[1..1 + word_length(&rest[1..])];
-            let kind = if is_digits(name) || is_identifier(name) {
-                Kind::Name(name)
-            } else {
-                let found = shown(&rest[..=name.len()]);
-                Kind::Wrong(format!(
-                    "expected a name, `%` and a number or an identifier, found {found}"
-                ))
+            let what = match first {
+                '%' => "a name, `%` and a number or an identifier",
+                _ => "an operation, `@` and an identifier",
             };
-            (kind, 1 + name.len())
-        }
-        '@' => {
-            let name = &rest[1..1 + word_length(&rest[1..])];
-            let kind = if is_identifier(name) {
-                Kind::At(name)
-            } else {
-                let found = shown(&rest[..=name.len()]);
-                Kind::Wrong(format!("expected an operation, `@` and an identifier, found {found}"))
+            let kind = match first {
+                '%' if is_digits(name) || is_identifier(name) => Kind::Name(name),
+                '@' if is_identifier(name) => Kind::At(name),
+                _ => Kind::Wrong(format!("expected {what}, found {}", shown(&rest[..=name.len()]))),
             };
             (kind, 1 + name.len())
         }
@@ -332,11 +348,11 @@ pub(super) fn named<T: ToString + Clone>(
     token: &Token<'_>,
     known: &[T],
 ) -> Result<T, Fault> {
-    let names: Vec<String> = known.iter().map(T::to_string).collect();
-    match names.iter().position(|name| name == token.raw) {
-        Some(i) => Ok(known[i].clone()),
-        None => Err(token.fault(unknown(what, token.raw, &names))),
-    }
+    let unknown = || {
+        let names: Vec<String> = known.iter().map(T::to_string).collect();
+        token.fault(unknown(what, token.raw, &names))
+    };
+    known.iter().find(|known| known.to_string() == token.raw).cloned().ok_or_else(unknown)
 }
 
 /// Whether `word` is written as an integer.

@@ -8,10 +8,10 @@
 mod lex;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use thiserror::Error;
 
 use self::lex::{Cursor, Fault, Kind, Token, constant, integer, is_integer, named, shown};
 use crate::custom::{Contract, Custom, CustomArg, Effect};
@@ -22,6 +22,7 @@ use crate::graph::{
 };
 use crate::op::{Op, ResultType};
 use crate::print::{VERSION, rename};
+use crate::verify::lines;
 
 /// What a text holds.
 #[derive(Clone, Debug)]
@@ -67,7 +68,8 @@ pub struct Place {
 }
 
 /// One mistake in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("error: {}:{}: {message}\n{snippet}", .place.line, .place.column)]
 pub struct ParseError {
     /// Where it is.
     pub place: Place,
@@ -78,7 +80,8 @@ pub struct ParseError {
 
 /// All mistakes in a text, by line; never empty. Displayed, each is its place, the message and the
 /// line with a caret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", lines(.errors))]
 pub struct ParseErrors {
     errors: Vec<ParseError>,
 }
@@ -89,19 +92,6 @@ impl ParseErrors {
         self.errors.iter()
     }
 }
-
-impl fmt::Display for ParseErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, error) in self.errors.iter().enumerate() {
-            f.write_str(if i == 0 { "error: " } else { "\nerror: " })?;
-            let Place { line, column, .. } = error.place;
-            write!(f, "{line}:{column}: {}\n{}", error.message, error.snippet)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for ParseErrors {}
 
 /// Reads a graph from its text form.
 ///
@@ -166,21 +156,6 @@ fn snippet_of(line: &str, place: Place) -> String {
     format!("{}\n  {blank} | {gap}{padding}{marks}", first.trim_end())
 }
 
-/// What is known of a name.
-struct Definition {
-    line: usize,
-    state: State,
-}
-
-#[derive(Clone, Copy)]
-enum State {
-    /// Its line comes later.
-    Ahead,
-    /// Its line has an error, or refers to one that has.
-    Failed,
-    Defined(Id),
-}
-
 /// The operands of a line; `None` for one whose own line failed.
 type Operands = SmallVec<[Option<Id>; 4]>;
 
@@ -188,7 +163,9 @@ type Operands = SmallVec<[Option<Id>; 4]>;
 struct Parser<'a> {
     graph: Graph,
     places: Places,
-    names: HashMap<&'a str, Definition>,
+    /// The line of each name, and its node; `None` before that line, and if it has an error or
+    /// refers to one that has.
+    names: HashMap<&'a str, (usize, Option<Id>)>,
     /// What is declared, and on which line; `None` if that failed.
     declarations: HashMap<&'a str, (usize, Option<Arc<Declaration>>)>,
     source: &'a str,
@@ -212,8 +189,7 @@ impl<'a> Parser<'a> {
         // Names first, so that a use before the definition is told from one without any.
         for (line, text) in (1..).zip(source.split('\n')) {
             if let Kind::Name(name) = Cursor::new(text).token.kind {
-                let state = State::Ahead;
-                self.names.entry(name).or_insert(Definition { line, state });
+                self.names.entry(name).or_insert((line, None));
             }
         }
 
@@ -307,9 +283,10 @@ impl<'a> Parser<'a> {
             self.report(fault);
             None
         });
-        let definition = name.and_then(|name| self.names.get_mut(name));
-        if let Some(definition) = definition.filter(|d| d.line == self.line) {
-            definition.state = node.map_or(State::Failed, State::Defined);
+        if let Some((line, known)) = name.and_then(|name| self.names.get_mut(name))
+            && *line == self.line
+        {
+            *known = node;
         }
         node
     }
@@ -321,8 +298,7 @@ impl<'a> Parser<'a> {
         };
         let token = c.advance();
         match self.names.get(name) {
-            Some(definition) if definition.line < self.line => {
-                let first = definition.line;
+            Some((first, _)) if *first < self.line => {
                 return token.fail(format!("`%{name}` is defined twice, first on line {first}"));
             }
             _ => c.expect("=")?,
@@ -330,10 +306,7 @@ impl<'a> Parser<'a> {
 
         let word = c.any_word("an op")?;
         let (head, suffix) = word.split(word.raw.find('.'));
-        let op = match head.raw.parse() {
-            Ok(op) => op,
-            Err(()) => named("op", &head, Op::ALL)?,
-        };
+        let op = named("op", &head, Op::ALL)?;
         if let (Some(first), Op::Sink) = (self.sink, op) {
             let message =
                 format!("expected one `sink`, found another; the first is on line {first}");
@@ -364,10 +337,10 @@ impl<'a> Parser<'a> {
 
         let mut src = Operands::new();
         match op {
-            Op::Param | Op::Buffer => self.list(c, &mut src)?,
+            Op::Param | Op::Buffer => c.list(|c| self.operand(c, &mut src))?,
             Op::Reshape | Op::Index => {
                 self.operand(c, &mut src)?;
-                self.list(c, &mut src)?;
+                c.list(|c| self.operand(c, &mut src))?;
             }
             Op::Range | Op::Special | Op::Load | Op::Sink => self.operand(c, &mut src)?,
             Op::Store => {
@@ -378,7 +351,7 @@ impl<'a> Parser<'a> {
             // These have none, and those of a CUSTOM stand behind the operation.
             Op::Const | Op::Variable | Op::Custom | Op::Argument => {}
             _ if c.is_end() => {}
-            _ => self.operands(c, &mut src)?,
+            _ => c.commas(|c| self.operand(c, &mut src))?,
         }
         let arg = match op {
             Op::Param => {
@@ -417,7 +390,7 @@ impl<'a> Parser<'a> {
                 let Some(custom) = self.operation(c)? else { return Ok(None) };
                 let contract = custom.contract();
                 if !contract.args.is_empty() {
-                    self.operands(c, &mut src)?;
+                    c.commas(|c| self.operand(c, &mut src))?;
                 }
                 let (wanted, found) = (contract.args.len(), src.len());
                 if found != wanted {
@@ -471,14 +444,7 @@ impl<'a> Parser<'a> {
         c.expect("define")?;
         self.nothing_trails(&word, "define")?;
         let mut args = Vec::new();
-        c.expect("[")?;
-        if !c.eat("]") {
-            args.push(argument(c)?);
-            while c.eat(",") {
-                args.push(argument(c)?);
-            }
-            c.expect("]")?;
-        }
+        c.list(|c| argument(c).map(|arg| args.push(arg)))?;
         let result = named("dtype", &c.any_word("a dtype")?, &DType::ALL)?;
         let effects: Vec<Effect> = Effect::all().collect();
         let effect = named("effect", &c.any_word("an effect")?, &effects)?;
@@ -577,38 +543,15 @@ impl<'a> Parser<'a> {
         let found = shown(token.raw);
         let message = match self.names.get(name) {
             None => format!("undefined name {found}"),
-            Some(definition) => match definition.state {
-                State::Defined(n) => return Ok(Some(n)),
-                State::Failed => return Ok(None),
-                State::Ahead if definition.line == self.line => {
-                    format!("{found} is used in its own definition")
-                }
-                State::Ahead => {
-                    let line = definition.line;
-                    format!("{found} is used before its definition, which is on line {line}")
-                }
-            },
+            Some(&(line, node)) if line < self.line => return Ok(node),
+            Some((line, _)) if *line == self.line => {
+                format!("{found} is used in its own definition")
+            }
+            Some((line, _)) => {
+                format!("{found} is used before its definition, which is on line {line}")
+            }
         };
         Err(token.fault(message))
-    }
-
-    /// Takes operands with commas between them.
-    fn operands(&mut self, c: &mut Cursor<'a>, src: &mut Operands) -> Result<(), Fault> {
-        self.operand(c, src)?;
-        while c.eat(",") {
-            self.operand(c, src)?;
-        }
-        Ok(())
-    }
-
-    /// Takes operands in brackets, or none.
-    fn list(&mut self, c: &mut Cursor<'a>, src: &mut Operands) -> Result<(), Fault> {
-        c.expect("[")?;
-        if !c.eat("]") {
-            self.operands(c, src)?;
-            c.expect("]")?;
-        }
-        Ok(())
     }
 
     /// Takes the gate and the flags of an access.
@@ -635,10 +578,8 @@ impl<'a> Parser<'a> {
 /// A bound of a VARIABLE.
 fn bound(c: &mut Cursor<'_>) -> Result<i64, Fault> {
     let word = c.any_word("an integer")?;
-    match constant(word.raw, DType::I64).map(Const::as_int) {
-        Ok(value) => Ok(value.and_then(|value| value.try_into().ok()).unwrap_or_default()),
-        Err(message) => word.fail(message),
-    }
+    let value = constant(word.raw, DType::I64).map_err(|message| word.fault(message))?;
+    Ok(value.as_int().and_then(|value| value.try_into().ok()).expect("it is an i64"))
 }
 
 /// Takes an argument of a definition.
@@ -655,8 +596,8 @@ fn argument(c: &mut Cursor<'_>) -> Result<CustomArg, Fault> {
 /// The operation called `token`, such as `atomic_add.f32`.
 fn custom(token: &Token<'_>) -> Result<Custom, Fault> {
     let (word, suffix) = token.split(token.raw.rfind('.'));
-    let names: Vec<String> = Custom::all(DType::I32).map(|custom| custom.to_string()).collect();
-    let name = named("operation", &word, &names)?;
+    let known: Vec<Custom> = Custom::all(DType::I32).collect();
+    let name = named("operation", &word, &known)?.to_string();
     let Some(suffix) = suffix else {
         return word.fail(format!("expected an operation with a dtype, such as `{name}.i32`"));
     };

@@ -1,27 +1,21 @@
 //! What the verifier has to say.
 
-use std::fmt;
-
 use thiserror::Error;
 
 use crate::graph::Id;
 
-/// Everything that is wrong with a graph, in ascending order of nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Everything that is wrong with a graph, in ascending order of nodes; displayed, one a line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", lines(.errors))]
 pub struct VerifyErrors {
     /// The violations; at least one.
     pub errors: Vec<VerifyError>,
 }
 
-impl fmt::Display for VerifyErrors {
-    /// One violation per line.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
-        f.write_str(&lines.join("\n"))
-    }
+/// Each of `errors` on a line of its own.
+pub(crate) fn lines<E: ToString>(errors: &[E]) -> String {
+    errors.iter().map(E::to_string).collect::<Vec<String>>().join("\n")
 }
-
-impl std::error::Error for VerifyErrors {}
 
 /// One violation. Its message is written where the rule is checked: a graph that breaks a rule is
 /// repaired by its author, who reads, and by no pass, which would need the parts.

@@ -118,6 +118,7 @@ use crate::op::{Arity, Op, ResultType};
 use crate::region::{Ranges, Regions, conflict};
 
 use VerifyErrorKind as Kind;
+pub(crate) use error::lines;
 pub use error::{VerifyError, VerifyErrorKind, VerifyErrors};
 
 /// The largest number of axes of a shape.
@@ -186,7 +187,7 @@ pub(crate) fn form(node: &Node) -> Result<(), (VerifyErrorKind, String)> {
         if expected.admits(found) { Ok(()) } else { Err((Kind::Arity, message())) }
     };
     check(op.arity())?;
-    let (found, expected) = (arg_name(&node.arg), arg_of(op));
+    let (found, expected) = (arg_name(&node.arg), op.arg());
     if found != expected {
         let message = format!("{op} has {found} as its arg, expected {expected}");
         return Err((Kind::WrongArg, message));
@@ -269,16 +270,8 @@ struct Verifier<'g> {
 impl<'g> Verifier<'g> {
     fn new(graph: &'g Graph, sink: Id, phase: Phase, nodes: &'g [Id]) -> Verifier<'g> {
         let facts = vec![Fact::default(); sink.index() + 1];
-        Verifier {
-            graph,
-            sink,
-            phase,
-            nodes,
-            facts,
-            bounds: Bounds::new(),
-            body: false,
-            errors: Vec::new(),
-        }
+        let (bounds, errors) = (Bounds::new(), Vec::new());
+        Verifier { graph, sink, phase, nodes, facts, bounds, body: false, errors }
     }
 
     fn check(&mut self) {
@@ -302,13 +295,10 @@ impl<'g> Verifier<'g> {
                 }
                 self.order(&regions);
             }
-            Err(deep) => {
-                for n in deep {
-                    let message =
-                        format!("more than {MAX_OPEN} ranges are open; close some with end");
-                    self.error(n, Kind::TooDeep, message);
-                }
-            }
+            Err(deep) => deep.into_iter().for_each(|n| {
+                let message = format!("more than {MAX_OPEN} ranges are open; close some with end");
+                self.error(n, Kind::TooDeep, message);
+            }),
         }
     }
 
@@ -329,14 +319,14 @@ impl<'g> Verifier<'g> {
         self.contents(n, node);
         self.phase(n, node);
         let first = node.src.first().map_or(Fact::default(), |&s| self.fact(s));
-        let mut fact = Fact { operand: operand(node, first.operand), ..Fact::default() };
-        match node.op {
-            Op::Param | Op::Buffer => (fact.storage, fact.view) = (Some(n), Some(n)),
-            Op::Reshape => (fact.storage, fact.view) = (first.storage, Some(n)),
-            Op::Index => fact = Fact { index: Some(n), operand: fact.operand, ..first },
-            Op::After => fact = Fact { operand: fact.operand, ..first },
-            _ => {}
-        }
+        let mut fact = match node.op {
+            Op::Param | Op::Buffer => Fact { storage: Some(n), view: Some(n), ..Fact::default() },
+            Op::Reshape => Fact { view: Some(n), ..first },
+            Op::Index => Fact { index: Some(n), ..first },
+            Op::After => first,
+            _ => Fact::default(),
+        };
+        fact.operand = operand(node, first.operand);
         fact.shaped = false;
         fact.is_size = match node.op {
             Op::Const | Op::Variable => true,
@@ -530,8 +520,7 @@ impl<'g> Verifier<'g> {
                 let message =
                     format!("{op} of {left} and {right}, expected equal dtypes; cast one");
                 self.error(n, Kind::Mismatch, message);
-            } else if !works_on(op, left) {
-                let expected = operands_of(op);
+            } else if let (expected, false) = works_on(op, left) {
                 let message = format!("{op} of operands of {left}, expected {expected}");
                 self.error(n, Kind::NoArithmetic, message);
             }
@@ -553,10 +542,8 @@ impl<'g> Verifier<'g> {
         let mut bytes = Some(dtype.size()? as i128);
         for (axis, &id) in lengths.iter().enumerate() {
             let constant = self.graph.as_int(id).is_some();
-            if !constant && (op == Op::Buffer || !self.fact(id).is_size) {
-                let or = if op == Op::Buffer { "" } else { " or an expression of variables" };
-                let message = format!("the length of axis {axis} is {id}, expected a constant{or}");
-                self.error(n, Kind::UnknownLength, message);
+            let what = format_args!("length of axis {axis}");
+            if !self.is_size(n, Kind::UnknownLength, what, id, op == Op::Buffer) {
                 continue;
             }
             let length = self.bounds.get(self.graph, id);
@@ -598,6 +585,16 @@ impl<'g> Verifier<'g> {
         Some(())
     }
 
+    /// Checks that `id`, the `what` of `n`, is a constant or, if it is not `fixed`, a size.
+    fn is_size(&mut self, n: Id, kind: Kind, what: impl fmt::Display, id: Id, fixed: bool) -> bool {
+        let sound = self.graph.as_int(id).is_some() || !fixed && self.fact(id).is_size;
+        if !sound {
+            let or = if fixed { "" } else { " or an expression of variables" };
+            self.error(n, kind, format!("the {what} is {id}, expected a constant{or}"));
+        }
+        sound
+    }
+
     /// The number of elements of a shape without errors: a constant, and the other factors in
     /// ascending order.
     fn elements(&self, n: Id) -> (i128, Vec<Id>) {
@@ -621,12 +618,9 @@ impl<'g> Verifier<'g> {
 
     /// The lengths of a shape, for messages.
     fn lengths(&self, n: Id) -> String {
-        let lengths =
-            self.graph.shape(n).into_iter().flatten().map(|&id| match self.graph.as_int(id) {
-                Some(length) => length.to_string(),
-                None => id.to_string(),
-            });
-        format!("[{}]", lengths.collect::<Vec<String>>().join(", "))
+        let shape = self.graph.shape(n).unwrap_or_default().iter();
+        let length = |&id: &Id| self.graph.as_int(id).map_or(id.to_string(), |n| n.to_string());
+        format!("[{}]", shape.map(length).collect::<Vec<String>>().join(", "))
     }
 
     /// Addresses, bounds of the grid, and what may be written.
@@ -638,30 +632,21 @@ impl<'g> Verifier<'g> {
             let axes = if self.phase == Phase::Lowered { 1 } else { shape.len() };
             let (buffer, indices) = (node.src[0], node.src.len() - 1);
             if axes != indices {
-                let message = format!(
-                    "the number of indices into {buffer} is {indices}, \
-                     expected one per axis, {axes}"
-                );
-                self.error(n, Kind::Axes, message);
+                let found = format!("the number of indices into {buffer} is {indices}");
+                self.error(n, Kind::Axes, format!("{found}, expected one per axis, {axes}"));
             }
         }
-        let bound = match node.arg {
-            Arg::Range(axis) if matches!(axis.kind, AxisType::Global | AxisType::Local) => Some((
-                axis.kind == AxisType::Local,
-                format!("bound of axis {} ({})", axis.number, axis.kind),
-            )),
-            Arg::Special(special) => {
-                Some((matches!(special, Special::Item(_)), "extent of special".to_string()))
+        match node.arg {
+            Arg::Range(axis) if matches!(axis.kind, AxisType::Global | AxisType::Local) => {
+                let bound = format_args!("bound of axis {} ({})", axis.number, axis.kind);
+                let fixed = axis.kind == AxisType::Local;
+                self.is_size(n, Kind::UnknownBound, bound, node.src[0], fixed);
             }
-            _ => None,
-        };
-        if let Some((constant, bound)) = bound
-            && self.graph.as_int(node.src[0]).is_none()
-            && (constant || !self.fact(node.src[0]).is_size)
-        {
-            let or = if constant { "" } else { " or an expression of variables" };
-            let message = format!("the {bound} is {}, expected a constant{or}", node.src[0]);
-            self.error(n, Kind::UnknownBound, message);
+            Arg::Special(special) => {
+                let fixed = matches!(special, Special::Item(_));
+                self.is_size(n, Kind::UnknownBound, "extent of special", node.src[0], fixed);
+            }
+            _ => {}
         }
         for (address, elements) in node.pointers() {
             let view = self.fact(address).view.and_then(|view| self.graph.shape(view));
@@ -672,12 +657,8 @@ impl<'g> Verifier<'g> {
                 );
                 self.error(n, Kind::Axes, message);
             }
-        }
-        if !node.is_effect() {
-            return;
-        }
-        for address in node.addresses() {
-            let Some(storage) = self.fact(address).storage else { continue };
+            let written = self.fact(address).storage.filter(|_| node.is_effect());
+            let Some(storage) = written else { continue };
             match (&self.graph[storage].arg, &node.arg) {
                 (Arg::Param(param), _) if !param.mutable => {
                     let name = &param.name;
@@ -813,25 +794,21 @@ impl<'g> Verifier<'g> {
                 if outside.contains(&r) {
                     continue;
                 }
-                for &s in &outside {
-                    if regions.open(s).binary_search(&r).is_ok() {
-                        let message = format!(
-                            "{} occurs in the bound of {}, which is not inside it; \
-                             close that one first, or list it later",
-                            self.range(r),
-                            self.range(s)
-                        );
-                        self.error(n, Kind::BoundNeeds, message);
-                    }
+                let inner = self.range(r);
+                for &s in outside.iter().filter(|&&s| regions.open(s).binary_search(&r).is_ok()) {
+                    let message = format!(
+                        "{inner} occurs in the bound of {}, which is not inside it; \
+                         close that one first, or list it later",
+                        self.range(s)
+                    );
+                    self.error(n, Kind::BoundNeeds, message);
                 }
                 let kind = |r: Id| self.graph.axis(r).kind;
                 let serial = outside.iter().find(|&&s| !kind(s).is_parallel());
                 if let (AxisType::Global | AxisType::Thread, Some(&s)) = (kind(r), serial) {
-                    let message = format!(
-                        "{} is inside {}; close global and thread ranges last",
-                        self.range(r),
-                        self.range(s)
-                    );
+                    let outer = self.range(s);
+                    let message =
+                        format!("{inner} is inside {outer}; close global and thread ranges last");
                     self.error(n, Kind::GridInside, message);
                 }
                 outside.push(r);
@@ -859,13 +836,10 @@ impl<'g> Verifier<'g> {
                 let known = &mut binders[s.index()];
                 known.resize(open.len(), Ends::new());
                 for (r, known) in open.iter().zip(known) {
-                    let more = if node.op == Op::End && node.src[1..].contains(r) {
-                        Ends::from_slice(&[user])
-                    } else {
-                        let place = regions.open(user).binary_search(r).ok();
-                        place.and_then(|place| own.get(place)).cloned().unwrap_or_default()
-                    };
-                    for end in more {
+                    let closes = node.op == Op::End && node.src[1..].contains(r);
+                    let outer = regions.open(user).binary_search(r).ok().filter(|_| !closes);
+                    let outer = outer.and_then(|place| own.get(place)).into_iter().flatten();
+                    for end in outer.copied().chain(closes.then_some(user)) {
                         if known.len() < 2 && !known.contains(&end) {
                             known.push(end);
                         }
@@ -951,30 +925,24 @@ impl<'g> Verifier<'g> {
         // Runs of accesses that do not conflict, ascending, by address. Each access of a run must
         // depend on each of the run before it; the rest follows.
         let mut runs: Vec<Vec<Id>> = Vec::new();
-        // The number of the run before each run.
-        let mut previous: Vec<Option<usize>> = Vec::new();
+        // Each access of a run, with the number of the run after that.
+        let mut checks: Vec<(Id, usize)> = Vec::new();
         let mut last: HashMap<Key, usize> = HashMap::new();
         for n in self.certain(regions) {
             for address in self.graph[n].addresses() {
                 let Some(key) = self.key(address) else { continue };
-                let before = last.get(&key).copied();
-                match before {
+                match last.get(&key).copied() {
                     Some(run) if !conflict(self.graph, n, runs[run][0]) => runs[run].push(n),
-                    _ => {
+                    before => {
+                        let before = before.map_or(&[][..], |run| &runs[run]);
+                        checks.extend(before.iter().map(|&other| (other, runs.len())));
                         last.insert(key, runs.len());
                         runs.push(vec![n]);
-                        previous.push(before);
                     }
                 }
             }
         }
 
-        let mut checks: Vec<(Id, usize)> = Vec::new();
-        for (next, before) in previous.iter().enumerate() {
-            if let Some(before) = *before {
-                checks.extend(runs[before].iter().map(|&n| (n, next)));
-            }
-        }
         checks.sort_unstable();
         let mut reach = vec![0u64; self.sink.index() + 1];
         let mut reported: IndexSet<Id> = IndexSet::new();
@@ -982,26 +950,24 @@ impl<'g> Verifier<'g> {
             let first = chunk[0].0;
             let end = chunk.iter().filter_map(|&(_, next)| runs[next].last()).max();
             let end = *end.expect("runs are not empty");
+            // By the run that must depend on them: the pairs of one run are bits in a row.
+            chunk.sort_unstable_by_key(|&(n, next)| (next, n));
+            reach[first.index()..=end.index()].fill(0);
+            for (bit, &(n, _)) in chunk.iter().enumerate() {
+                reach[n.index()] |= 1 << bit;
+            }
             // Which accesses of the chunk each node depends on.
             let from = self.nodes.partition_point(|&n| n < first);
             let to = self.nodes.partition_point(|&n| n <= end);
-            let mut next_access = 0;
             for &n in &self.nodes[from..to] {
                 let src = self.graph[n].src.iter().filter(|&&s| s >= first);
-                let mut bits = src.fold(0, |bits, s| bits | reach[s.index()]);
-                while next_access < chunk.len() && chunk[next_access].0 == n {
-                    bits |= 1 << next_access;
-                    next_access += 1;
-                }
-                reach[n.index()] = bits;
+                reach[n.index()] = src.fold(reach[n.index()], |bits, s| bits | reach[s.index()]);
             }
-            // Ascending in the number of the run, then in the access.
-            let mut numbered: Vec<(usize, usize)> =
-                chunk.iter().enumerate().map(|(bit, &(_, next))| (next, bit)).collect();
-            numbered.sort_unstable();
-            for group in numbered.chunk_by(|a, b| a.0 == b.0) {
-                let wanted = group.iter().fold(0u64, |bits, &(_, bit)| bits | 1 << bit);
-                for &n in &runs[group[0].0] {
+            let mut bit = 0;
+            for group in chunk.chunk_by(|a, b| a.1 == b.1) {
+                let wanted = group.iter().zip(bit..).fold(0u64, |bits, (_, bit)| bits | 1 << bit);
+                bit += group.len();
+                for &n in &runs[group[0].1] {
                     let missing = wanted & !reach[n.index()];
                     if missing != 0 && reported.insert(n) {
                         let other = chunk[missing.trailing_zeros() as usize].0;
@@ -1107,42 +1073,19 @@ fn takes(node: &Node, slot: usize, of: DType) -> (Operand, Option<(&'static str,
     }
 }
 
-/// Whether an op on operands of one dtype works on that one.
-fn works_on(op: Op, dtype: DType) -> bool {
+/// The dtypes that an op on operands of one dtype works on, and whether `dtype` is one.
+fn works_on(op: Op, dtype: DType) -> (&'static str, bool) {
+    let number = dtype.is_number();
     match op {
-        Op::And | Op::Or => dtype == DType::Bool || dtype.int_range().is_some(),
-        Op::CmpEq | Op::CmpNe => dtype.is_number() || dtype == DType::Bool,
-        Op::Where => dtype != DType::Void,
-        _ => dtype.is_number(),
+        Op::And | Op::Or => {
+            ("bool or sized integers", dtype == DType::Bool || dtype.int_range().is_some())
+        }
+        Op::CmpEq | Op::CmpNe | Op::Where => ("numbers or bool", number || dtype == DType::Bool),
+        _ => ("numbers", number),
     }
 }
 
-/// The dtypes for which [`works_on`] holds.
-fn operands_of(op: Op) -> &'static str {
-    match op {
-        Op::And | Op::Or => "bool or sized integers",
-        Op::CmpEq | Op::CmpNe | Op::Where => "numbers or bool",
-        _ => "numbers",
-    }
-}
-
-/// The kind of arg that an op takes, as [`arg_name`] gives it.
-fn arg_of(op: Op) -> &'static str {
-    match op {
-        Op::Param => "a param",
-        Op::Variable => "a variable",
-        Op::Buffer => "the number of a buffer",
-        Op::Const => "a constant",
-        Op::Range => "an axis",
-        Op::Special => "a hardware index",
-        Op::Load | Op::Store => "an access",
-        Op::Custom => "an operation",
-        Op::Argument => "an argument",
-        Op::Sink => "the name of a kernel",
-        _ => "nothing",
-    }
-}
-
+/// What an arg is, as the op table says it.
 fn arg_name(arg: &Arg) -> &'static str {
     match arg {
         Arg::None => "nothing",
