@@ -56,20 +56,32 @@ pub const RULES: &[Rule] = &[
         let (greater, less) = if cx.graph[n].op == Op::Max { (x, y) } else { (y, x) };
         if b.hi <= a.lo { Some(greater) } else { (a.hi <= b.lo).then_some(less) }
     }),
-    // max(x - o, c) = max(x, c + o) - o, where the difference is wider than x.
+    // max(x - o, c) = max(x, c + o) - o and max(o - x, c) = o - min(x, o - c), where the difference
+    // is wider than x.
     Rule::new("clip-before-offset", &[Op::Max, Op::Min], |cx, n| {
         let (x, y) = cx.binary(n)?;
-        let (offset, inverse, a, o, c) = offset(cx, x, y).or_else(|| offset(cx, y, x))?;
-        let c = cx.graph.op(inverse, &[c, o]);
-        let clip = cx.graph.op(cx.graph[n].op, &[a, c]);
-        Some(cx.graph.op(offset, &[clip, o]))
+        let left = offset(cx, x, y);
+        let ((slot, moved, flips), x) = match left {
+            Some(offset) => (offset, x),
+            None => (offset(cx, y, x)?, y),
+        };
+        let op = match (cx.graph[n].op, flips) {
+            (Op::Max, false) | (Op::Min, true) => Op::Max,
+            _ => Op::Min,
+        };
+        let mut node = cx.graph[x].clone();
+        node.src[slot] = cx.graph.op(op, &[node.src[slot], moved]);
+        Some(cx.graph.intern(node))
     }),
     Rule::new("compare-before-offset", &[Op::CmpLt, Op::CmpEq, Op::CmpNe], |cx, n| {
         let (x, y) = cx.binary(n)?;
         let left = offset(cx, x, y);
-        let (_, inverse, a, o, c) = left.or_else(|| offset(cx, y, x))?;
-        let c = cx.graph.op(inverse, &[c, o]);
-        let (x, y) = if left.is_some() { (a, c) } else { (c, a) };
+        let ((slot, moved, flips), x) = match left {
+            Some(offset) => (offset, x),
+            None => (offset(cx, y, x)?, y),
+        };
+        let moved = [cx.graph[x].src[slot], moved];
+        let [x, y] = if left.is_some() != flips { moved } else { [moved[1], moved[0]] };
         Some(cx.graph.op(cx.graph[n].op, &[x, y]))
     }),
     // max(cast(y), o) = cast(max(y, o)), in the dtype of y.
@@ -98,10 +110,18 @@ pub const RULES: &[Rule] = &[
             other
         };
         let bounds = cx.bounds(next);
-        let inside = range.lo <= bounds.lo || op == Op::CmpLt;
-        let clipped = (inside && bounds.hi <= range.hi).then(|| into_range(cx, next, own))?;
-        let result = cx.graph.op(op, &[own, clipped]);
-        Some(if next == other { result } else { not(cx, result) })
+        let clipped = (bounds.hi <= range.hi).then(|| into_range(cx, next, own))?;
+        if range.lo <= bounds.lo || op == Op::CmpLt {
+            let result = cx.graph.op(op, &[own, clipped]);
+            return Some(if next == other { result } else { not(cx, result) });
+        }
+        // What was moved up into the range equals nothing.
+        let least = cx.graph.index(range.lo);
+        let below = cx.graph.op(Op::CmpLt, &[other, least]);
+        let inside = not(cx, below);
+        let equal = cx.graph.op(Op::CmpEq, &[own, clipped]);
+        let both = cx.graph.op(Op::And, &[inside, equal]);
+        Some(if op == Op::CmpEq { both } else { not(cx, both) })
     }),
     Rule::new("where-known", &[Op::Where], |cx, n| {
         let &[cond, x, y] = cx.graph[n].src.as_slice() else { return None };
@@ -123,25 +143,31 @@ pub const RULES: &[Rule] = &[
     }),
 ];
 
-/// `x`, which is clipped by or compared with `c`, as `a - o` or `a + o` that needs more bits than `a`
-/// and than what `a` would be clipped by: that op, its inverse, `a`, `o` and `c`.
-fn offset(cx: &mut Rewriter<'_>, x: Id, c: Id) -> Option<(Op, Op, Id, Id, Id)> {
-    let (op, inverse) = match cx.graph[x].op {
-        Op::Sub => (Op::Sub, Op::Add),
-        Op::Add => (Op::Add, Op::Sub),
+/// `x`, which is clipped by or compared with `c`, as a sum, difference or negative that needs more
+/// bits than its source `slot`: that, what the source is clipped by or compared with instead, which
+/// needs fewer bits too (so that nothing moves back), and whether greater becomes less.
+fn offset(cx: &mut Rewriter<'_>, x: Id, c: Id) -> Option<(usize, Id, bool)> {
+    let node = cx.graph[x].clone();
+    let forms: &[(usize, Op, [usize; 2], bool)] = match node.op {
+        // In the sources of the new side, 2 stands for `c`.
+        Op::Add => &[(0, Op::Sub, [2, 1], false), (1, Op::Sub, [2, 0], false)],
+        Op::Sub => &[(0, Op::Add, [2, 1], false), (1, Op::Sub, [0, 2], true)],
+        Op::Neg => &[(0, Op::Neg, [2, 2], true)],
         _ => return None,
     };
-    let (a, o) = cx.binary(x).filter(|_| cx.graph[x].dtype == DType::Index)?;
-    let o_bounds = cx.bounds(o);
-    let moved = if inverse == Op::Add { o_bounds } else { o_bounds.negated() };
-    let moved = cx.bounds(c).plus(moved);
-    let narrower = [DType::I32, DType::I64, DType::U64].into_iter().any(|dtype| {
-        let width = Interval::of(dtype);
-        let fits =
-            moved.within(width) || dtype == DType::U64 && moved.within(Interval::of(DType::I64));
-        cx.bounds(a).within(width) && !cx.bounds(x).within(width) && fits
-    });
-    narrower.then_some((op, inverse, a, o, c))
+    let width = |interval: Interval| {
+        let widths = [DType::I32, DType::I64, DType::U64];
+        widths.into_iter().position(|dtype| interval.within(Interval::of(dtype))).unwrap_or(3)
+    };
+    let wide = width(cx.bounds(x));
+    forms.iter().filter(|_| node.dtype == DType::Index).find_map(|&(slot, op, src, flips)| {
+        if width(cx.bounds(node.src[slot])) >= wide {
+            return None;
+        }
+        let src = src.map(|s| *node.src.get(s).unwrap_or(&c));
+        let moved = cx.graph.op(op, &src[..if op == Op::Neg { 1 } else { 2 }]);
+        (width(cx.bounds(moved)) < wide).then_some((slot, moved, flips))
+    })
 }
 
 /// The operand of `x`, a CAST from a sized integer to `index` that is clipped or compared better
@@ -159,6 +185,11 @@ fn own_dtype(cx: &Rewriter<'_>, x: Id, other: Id) -> Option<(Id, Id)> {
 /// The `index` `n` moved up or down into the range of the dtype of `like`, as a value of that.
 fn into_range(cx: &mut Rewriter<'_>, n: Id, like: Id) -> Id {
     let dtype = cx.graph[like].dtype;
+    if let (Op::Cast, &[s]) = (cx.graph[n].op, cx.graph[n].src.as_slice())
+        && cx.graph[s].dtype == dtype
+    {
+        return s;
+    }
     let (range, bounds) = (Interval::of(dtype), cx.bounds(n));
     let mut n = n;
     for (op, end, outside) in
