@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use uop::rewrite::rewrite;
 use uop::simplify::{RULES, simplify};
-use uop::{Arg, Axis, AxisType, Bounds, Const, DType, Graph, Id, Node, Op};
+use uop::{Arg, Axis, AxisType, Bounds, Const, DType, Graph, Id, Node, Op, Variable};
 
 /// The extents of the ranges that expressions are made of.
 const EXTENTS: [i128; 3] = [1, 3, 4];
@@ -64,6 +64,10 @@ fn expression(steps: &[Step]) -> (Graph, Vec<Id>, Id) {
         let axis = Arg::Range(Axis { number, kind: AxisType::Loop });
         pool.push(g.intern(Node::new(Op::Range, DType::Index, [bound]).with_arg(axis)));
     }
+    // What nothing is known of: all of an i64, and as u64 what no i64 holds.
+    let (name, lo, hi) = ("v".into(), i64::MIN, i64::MAX);
+    let arg = Arg::Variable(Box::new(Variable { name, lo, hi }));
+    pool.push(g.intern(Node::new(Op::Variable, DType::Index, []).with_arg(arg)));
     let ranges = pool.clone();
     for step in steps {
         let (op, dtype) = (OPS[step.op], DTYPES[step.dtype]);
@@ -116,7 +120,7 @@ fn value(g: &Graph, point: &HashMap<Id, i128>, n: Id) -> Option<Const> {
         let node = &g[m];
         let value = match node.op {
             Op::Const => node.constant()?,
-            Op::Range => Const::Int(point[&m]),
+            Op::Range | Op::Variable => Const::Int(point[&m]),
             op => {
                 let args: Vec<Const> = node.src.iter().map(|s| values[s]).collect();
                 interp::alu(op, node.dtype, &args).ok()?
@@ -129,9 +133,11 @@ fn value(g: &Graph, point: &HashMap<Id, i128>, n: Id) -> Option<Const> {
 
 fn points(ranges: &[Id]) -> Vec<HashMap<Id, i128>> {
     let mut points = vec![HashMap::new()];
-    for (&r, &extent) in ranges.iter().zip(&EXTENTS) {
+    let extents = EXTENTS.iter().map(|&extent| (0..extent).collect::<Vec<i128>>());
+    let edges = [i64::MIN, i64::MIN + 1, -2, 0, 1, i64::MAX].map(i128::from).to_vec();
+    for (&r, values) in ranges.iter().zip(extents.chain([edges])) {
         let longer = points.iter().flat_map(|point: &HashMap<Id, i128>| {
-            (0..extent).map(move |i| {
+            values.iter().map(move |&i| {
                 let mut point = point.clone();
                 point.insert(r, i);
                 point
