@@ -291,10 +291,21 @@ impl<'p> Translator<'p, '_> {
                 }
                 Ok(None)
             }
-            Stmt::Call { result, custom, args } => {
+            Stmt::Call { result, custom, args, gate } => {
                 let custom = self.program.customs.get(*custom);
                 let custom = custom.ok_or(Malformed("a custom that does not exist"))?;
-                self.call(*result, custom, args)?;
+                let dtype = custom.contract().result;
+                let valid = result.is_some() == (dtype != DType::Void);
+                require(valid, "a call without its result")?;
+                match result {
+                    None => _ = self.call(custom, args)?,
+                    Some(result) => {
+                        let value = self.gated(*gate, dtype, |t| {
+                            Ok(t.call(custom, args)?.expect("the contract has a result"))
+                        })?;
+                        self.define(*result, dtype, value)?;
+                    }
+                }
                 Ok(None)
             }
         }
@@ -666,13 +677,12 @@ impl<'p> Translator<'p, '_> {
         float
     }
 
-    /// Calls the function for `custom`.
+    /// Calls the function for `custom`, and gives its result if it has one.
     fn call(
         &mut self,
-        result: Option<Value>,
         custom: &Declaration,
         args: &[CallArg],
-    ) -> Result<(), JitErrorKind> {
+    ) -> Result<Option<ir::Value>, JitErrorKind> {
         let function = self.functions.get(custom)?;
         let contract = custom.contract();
         require(args.len() == contract.args.len(), "a call with other arguments")?;
@@ -704,23 +714,18 @@ impl<'p> Translator<'p, '_> {
             signature.params.push(param);
             values.push(value);
         }
-        require(result.is_some() == (contract.result != DType::Void), "a call without its result")?;
-        if result.is_some() {
+        if contract.result != DType::Void {
             signature.returns.push(AbiParam::new(machine(contract.result)?.0));
         }
         let signature = self.builder.import_signature(signature);
         let function = self.builder.ins().iconst(types::I64, function as i64);
         let call = self.builder.ins().call_indirect(signature, function, &values);
         let value = self.builder.inst_results(call).first().copied();
-        if let (Some(result), Some(value)) = (result, value) {
-            // Whatever it is, a `bool` is 0 or 1 from here on.
-            let value = match contract.result {
-                DType::Bool => self.builder.ins().icmp_imm_u(IntCC::NotEqual, value, 0),
-                _ => value,
-            };
-            self.define(result, contract.result, value)?;
-        }
-        Ok(())
+        // Whatever it is, a `bool` is 0 or 1 from here on.
+        Ok(value.map(|value| match contract.result {
+            DType::Bool => self.builder.ins().icmp_imm_u(IntCC::NotEqual, value, 0),
+            _ => value,
+        }))
     }
 
     /// The address in bytes and the type of the element there.

@@ -359,7 +359,7 @@ impl Fates {
                         self.uses(&[*gate, *alternative], block);
                     }
                 }
-                Stmt::Call { result, args, .. } => {
+                Stmt::Call { result, args, gate, .. } => {
                     if let Some(result) = result {
                         let used = self.uses.contains_key(*result);
                         self.fates.insert(*result, if used { Fate::Named } else { Fate::Dead });
@@ -370,6 +370,9 @@ impl Fates {
                             CallArg::Value(value) => self.uses(&[*value, *value], block),
                             CallArg::Address(address) => self.uses(&[address.offset], block),
                         }
+                    }
+                    if let Some((gate, alternative)) = gate {
+                        self.uses(&[*gate, *alternative], block);
                     }
                 }
             }
@@ -574,8 +577,8 @@ impl<'a> Emitter<'a> {
                         }
                     }
                 }
-                Stmt::Call { result, custom, args } => {
-                    self.call(*result, &self.program.customs[*custom], args, depth);
+                Stmt::Call { result, custom, args, gate } => {
+                    self.call(*result, &self.program.customs[*custom], args, *gate, depth);
                 }
             }
         }
@@ -587,6 +590,7 @@ impl<'a> Emitter<'a> {
         result: Option<Value>,
         custom: &Declaration,
         args: &[CallArg],
+        gate: Option<(Value, Value)>,
         depth: usize,
     ) {
         let template = self.dialect.caps.templates.and_then(|name| custom.template_for(name));
@@ -617,6 +621,13 @@ impl<'a> Emitter<'a> {
             return self.line(depth, &format!("{text}{end}"));
         };
         let text = text.strip_suffix(';').unwrap_or(text);
+        let text = match gate {
+            None => text.to_owned(),
+            Some((gate, alternative)) => {
+                let call = Text::atom(format!("({text})"));
+                Text::ternary(&self.texts[gate], &call, &self.texts[alternative]).text
+            }
+        };
         let ty = self.dtype(self.program.values[result]);
         let name = self.names.number("v");
         if self.fates[result] == Fate::Dead {

@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 
 use uop::{Access, Arg, Const, Custom, DType, Graph, Id, Node, Op, Regions, Sources};
 
-use super::{add_gate, pin};
+use super::{add_gate, pin_address};
 use crate::caps::Caps;
 use crate::error::{LowerError, LowerErrorKind};
 
@@ -30,8 +30,8 @@ pub fn inline_customs(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lo
             None if caps.calls => {}
             None => {
                 let target = caps.templates.unwrap_or("this target");
-                let kind = LowerErrorKind::NoDefinition { name: declaration.name().into(), target };
-                return Err(LowerError { node: graph.origin(n), kind });
+                let name = declaration.name().into();
+                return Err(LowerErrorKind::NoDefinition { name, target }.at(graph, n));
             }
         }
     }
@@ -49,7 +49,7 @@ pub fn inline_customs(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lo
                     let lacks = |r: &&Id| !regions.open(before).contains(r);
                     let ranges = regions.open(old).iter().filter(lacks);
                     let ranges: Sources = ranges.filter_map(|r| new[r.index()]).collect();
-                    *s = pin(graph, *s, &ranges);
+                    *s = pin_address(graph, *s, &ranges);
                 }
             }
             let result = inline(graph, &node, body, &mut free);

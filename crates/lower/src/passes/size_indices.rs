@@ -70,8 +70,7 @@ fn widths(graph: &Graph, root: Id, caps: &Caps) -> Result<Vec<Option<DType>>, Lo
         let interval = bounds.get(graph, n);
         let fits = |dtype| interval.within(Interval::of(dtype));
         if !fits(DType::I64) {
-            let kind = LowerErrorKind::IndexTooWide { interval };
-            return Err(LowerError { node: graph.origin(n), kind });
+            return Err(LowerErrorKind::IndexTooWide { interval }.at(graph, n));
         }
         // A slice of the outermost range is handed over as 64-bit numbers.
         let thread = node.axis().is_some_and(|axis| axis.kind == AxisType::Thread);

@@ -159,23 +159,19 @@ impl Text<'_> {
                 format!("store {}, {}", self.address(*address), self.value(*value))
             }
             Stmt::Atomic { op, address, values, old, gate } => {
-                let old = old.map(|old| format!("{} = ", self.typed(old))).unwrap_or_default();
-                let values: Vec<String> = values.iter().map(|&value| self.value(value)).collect();
-                let gate = gate.map(|(gate, alt)| {
-                    format!(" if {} else {}", self.value(gate), self.value(alt))
-                });
-                let (address, gate) = (self.address(*address), gate.unwrap_or_default());
-                format!("{old}atomic {} {address}, {}{gate}", op.name(), values.join(", "))
+                let (old, gate) = (self.result(*old), self.gate(*gate));
+                let (address, values) = (self.address(*address), self.values(values));
+                format!("{old}atomic {} {address}, {values}{gate}", op.name())
             }
-            Stmt::Call { result, custom, args } => {
-                let result = result.map_or(String::new(), |v| format!("{} = ", self.typed(v)));
+            Stmt::Call { result, custom, args, gate } => {
+                let (result, gate) = (self.result(*result), self.gate(*gate));
                 let name = self.program.customs.get(*custom).map_or("?", |custom| custom.name());
                 let args = args.iter().map(|arg| match *arg {
                     CallArg::Value(value) => self.value(value),
                     CallArg::Address(address) => format!("&{}", self.address(address)),
                 });
                 let args = args.collect::<Vec<String>>().join(", ");
-                format!("{result}call {name} {args}")
+                format!("{result}call {name} {args}{gate}")
             }
         }
     }
@@ -189,17 +185,28 @@ impl Text<'_> {
             }
             Expr::Launch(index) => index.to_string(),
             Expr::Alu { op, args, exact } => {
-                let args: Vec<String> = args.iter().map(|&arg| self.value(arg)).collect();
                 let int = self.program.values.get(value).is_some_and(|dtype| dtype.is_int());
                 let wraps = int && may_wrap(*op) && !exact;
-                format!("{op}{} {}", if wraps { " wrapping" } else { "" }, args.join(", "))
+                format!("{op}{} {}", if wraps { " wrapping" } else { "" }, self.values(args))
             }
-            Expr::Load { address, gate: None } => format!("load {}", self.address(*address)),
-            Expr::Load { address, gate: Some((gate, alt)) } => {
-                let (gate, alt) = (self.value(*gate), self.value(*alt));
-                format!("load {} if {gate} else {alt}", self.address(*address))
+            Expr::Load { address, gate } => {
+                format!("load {}{}", self.address(*address), self.gate(*gate))
             }
         }
+    }
+
+    fn result(&self, result: Option<Value>) -> String {
+        result.map_or(String::new(), |value| format!("{} = ", self.typed(value)))
+    }
+
+    fn gate(&self, gate: Option<(Value, Value)>) -> String {
+        gate.map_or(String::new(), |(gate, alt)| {
+            format!(" if {} else {}", self.value(gate), self.value(alt))
+        })
+    }
+
+    fn values(&self, values: &[Value]) -> String {
+        values.iter().map(|&value| self.value(value)).collect::<Vec<String>>().join(", ")
     }
 
     fn address(&self, address: Address) -> String {

@@ -195,6 +195,8 @@ pub enum Stmt {
         custom: usize,
         /// Its arguments.
         args: Vec<CallArg>,
+        /// Gate, and what the result is if it is false; only with `result`.
+        gate: Option<(Value, Value)>,
     },
 }
 
