@@ -179,8 +179,5 @@ impl LowerErrorKind {
 }
 
 fn cause(data: &Option<Id>) -> String {
-    match data {
-        Some(id) => format!(", as that depends on {id}"),
-        None => String::new(),
-    }
+    data.map_or(String::new(), |id| format!(", as that depends on {id}"))
 }

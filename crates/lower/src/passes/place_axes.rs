@@ -68,7 +68,7 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
             Op::Range => node = place(&node, places.get(&old)),
             // An AFTER keeps it, so that no extent of the grid is lost.
             Op::End => return without(graph, node, Op::Special),
-            _ if node.is_effect() || is_of_mutable(graph, &node) => {
+            _ if node.is_effect() || is_of_mutable(graph, old) => {
                 for &r in &missing[old.index()] {
                     // Its bound depends on no range, so it may be placed before its turn.
                     let place = place(&graph[r], places.get(&r));
@@ -146,10 +146,9 @@ fn private_buffer(
     Some(LowerErrorKind::OnePerPoint { range: graph.origin(range), around }.at(graph, buffer))
 }
 
-/// Whether the access `node` is of storage that may be written.
-fn is_of_mutable(graph: &Graph, node: &Node) -> bool {
-    let mut storages = node.addresses().into_iter().filter_map(|address| graph.storage(address));
-    storages.any(|n| matches!(&graph[n].arg, Arg::Param(param) if param.mutable))
+/// Whether the access `n` is of a PARAM that may be written.
+fn is_of_mutable(graph: &Graph, n: Id) -> bool {
+    storages(graph, n).any(|s| matches!(&graph[s].arg, Arg::Param(param) if param.mutable))
 }
 
 /// The ranges around each range.
@@ -182,10 +181,8 @@ fn place(node: &Node, place: Option<&Place>) -> Node {
         Some(Place::Thread) => AxisType::Thread,
         None => AxisType::Loop,
     };
-    let Some(Axis { number, .. }) = node.axis() else {
-        unreachable!("the verifier rejects a range without an axis")
-    };
-    node.clone().with_arg(Arg::Range(Axis { number, kind }))
+    let axis = node.axis().expect("the verifier rejects a range without an axis");
+    node.clone().with_arg(Arg::Range(Axis { kind, ..axis }))
 }
 
 /// Hands out the dimensions of the grid and checks its limits.

@@ -300,9 +300,14 @@ impl Program {
     ///
     /// If there is no such buffer; [`Program::validate`] rules that out.
     pub fn element(&self, storage: Storage) -> DType {
+        self.find(storage).expect("a program is validated")
+    }
+
+    /// The type of the elements of `storage`, if it exists.
+    fn find(&self, storage: Storage) -> Option<DType> {
         match storage {
-            Storage::Param(slot) => self.params[slot].dtype,
-            Storage::Register(number) => self.registers[number].dtype,
+            Storage::Param(slot) => self.params.get(slot).map(|param| param.dtype),
+            Storage::Register(number) => self.registers.get(number).map(|register| register.dtype),
         }
     }
 }

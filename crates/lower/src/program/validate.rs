@@ -1,32 +1,19 @@
-use std::fmt;
-
 use slotmap::SecondaryMap;
 use thiserror::Error;
 use uop::{Contract, CustomArg, DType, Interval, Op};
 
-use super::display::{Step, Walk, defined_by, may_wrap, numbers};
+use super::display::{Step, body_of, defined_by, may_wrap, numbers, walk};
 use super::{
     Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramVariable, Stmt, Storage, Value,
 };
 
 /// Everything that is wrong with a [`Program`], in the order of its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", text(.errors, "\n"))]
 pub struct ProgramErrors {
     /// The violations; at least one.
     pub errors: Vec<ProgramError>,
 }
-
-impl fmt::Display for ProgramErrors {
-    /// One violation per line.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, error) in self.errors.iter().enumerate() {
-            write!(f, "{}{error}", if i > 0 { "\n" } else { "" })?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for ProgramErrors {}
 
 /// One violation.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -142,24 +129,26 @@ impl Validator<'_> {
     }
 
     fn body(&mut self) {
-        // What each open block defines.
-        let mut scopes: Vec<Vec<Value>> = vec![Vec::new()];
-        let mut walk = Walk::new(&self.program.body);
-        while let Some(step) = walk.next() {
-            let Step::Stmt(stmt) = step else {
-                for value in scopes.pop().unwrap_or_default() {
-                    self.seen.insert(value, false);
+        // How many statements of each open body came before, outermost first.
+        let mut path = vec![0];
+        for step in walk(&self.program.body) {
+            let stmt = match step {
+                Step::Stmt(stmt) => stmt,
+                // The variable of a loop belongs to its body.
+                Step::Close(stmt) => {
+                    let defined = body_of(stmt).into_iter().flatten().chain([stmt]);
+                    for value in defined.filter_map(defined_by) {
+                        self.seen.insert(value, false);
+                    }
+                    path.pop();
+                    *path.last_mut().expect("the program is open") += 1;
+                    continue;
                 }
-                continue;
             };
             let before = self.errors.len();
             let defined = defined_by(stmt);
             let result = defined.and_then(|value| self.program.values.get(value).copied());
             self.stmt(stmt, result);
-            // The variable of a loop belongs to its body.
-            if matches!(stmt, Stmt::For { .. } | Stmt::If { .. }) {
-                scopes.push(Vec::new());
-            }
             if let Some(value) = defined {
                 let dtype = result.unwrap_or(DType::Void);
                 if dtype.size().is_none() {
@@ -168,14 +157,17 @@ impl Validator<'_> {
                 if self.seen.insert(value, true).is_some() {
                     self.error("defined again; each value has one definition");
                 }
-                scopes.last_mut().expect("the body is open").push(value);
             }
             let number = defined.and_then(|value| self.numbers.get(value));
             for error in &mut self.errors[before..] {
                 error.place = match number {
                     Some(number) => format!("v{number}"),
-                    None => format!("statement {}", walk.path(stmt)),
+                    None => format!("statement {}", text(&path, ".")),
                 };
+            }
+            match body_of(stmt) {
+                Some(_) => path.push(0),
+                None => *path.last_mut().expect("the program is open") += 1,
             }
         }
     }
@@ -202,7 +194,7 @@ impl Validator<'_> {
                 if let Storage::Register(number) = address.storage {
                     self.error(format!("atomic on reg.{number}, which is one work-item's"));
                 }
-                if let Some(element) = self.element(address.storage) {
+                if let Some(element) = self.program.find(address.storage) {
                     if op.works_on(element).is_err() {
                         self.error(format!("no atomic {name} of {element}"));
                     }
@@ -273,8 +265,11 @@ impl Validator<'_> {
                     return;
                 };
                 match result(*op, &operands, dtype) {
-                    None => self.error(format!("{op} does not work on {}", list(&operands))),
                     Some(expected) => self.is("the result", dtype, expected),
+                    None => {
+                        let operands = text(&operands, " and ");
+                        self.error(format!("{op} does not work on {operands}"));
+                    }
                 }
             }
             Expr::Load { address, gate } => {
@@ -313,19 +308,11 @@ impl Validator<'_> {
         {
             self.error(format!("writes {}, which is not mutable", param.name));
         }
-        let element = self.element(address.storage);
+        let element = self.program.find(address.storage);
         if element.is_none() {
             self.error(format!("there is no {:?}", address.storage));
         }
         element
-    }
-
-    /// The type of the elements of `storage`, if it exists.
-    fn element(&self, storage: Storage) -> Option<DType> {
-        match storage {
-            Storage::Param(slot) => self.program.params.get(slot).map(|param| param.dtype),
-            Storage::Register(number) => self.program.registers.get(number).map(|r| r.dtype),
-        }
     }
 
     /// The type of `value`, if it is defined here.
@@ -365,8 +352,9 @@ impl Validator<'_> {
     }
 }
 
-fn list(dtypes: &[DType]) -> String {
-    dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(" and ")
+/// The texts of `items`, `separator` between them.
+fn text(items: &[impl ToString], separator: &str) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<String>>().join(separator)
 }
 
 /// The type of `op` on operands of these types, where it `states` one that; `None` if it does not

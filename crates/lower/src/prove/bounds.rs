@@ -47,9 +47,7 @@ pub fn missing(
     let mut missing = Vec::new();
     for (address, &(n, elements)) in graph[access].pointers().iter().enumerate() {
         let index = strip_after(graph, n);
-        let Some(view) = graph.shape(index) else {
-            continue;
-        };
+        let view = graph.shape(index).expect("the verifier rejects an index of no view");
         for (axis, (&length, &i)) in view.iter().zip(&graph[index].src[1..]).enumerate() {
             // How many more of this axis are touched.
             let more = if axis + 1 == view.len() { elements - 1 } else { 0 };

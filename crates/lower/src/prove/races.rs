@@ -25,13 +25,11 @@ pub fn check(graph: &Graph, root: Id) -> Result<(), LowerError> {
     let mut bounds = Bounds::new();
     let mut accesses: Vec<Access> = Vec::new();
     for node in graph.reachable(root) {
+        // A gate that is never true: no access.
+        let Some(facts) = bounds.facts(graph, graph[node].gate()) else { continue };
         for (address, elements) in graph[node].pointers() {
-            let (Some(storage), Some(facts)) =
-                (graph.storage(address), bounds.facts(graph, graph[node].gate()))
-            else {
-                // A gate that is never true: no access.
-                continue;
-            };
+            let storage = graph.storage(address);
+            let storage = storage.expect("the verifier rejects an address of no buffer");
             let open = order.regions().open(node).iter();
             let at = open.map(|&r| (r, bounds.given(graph, &facts, r))).collect();
             accesses.push(Access { node, address, elements, storage, at });
@@ -40,13 +38,13 @@ pub fn check(graph: &Graph, root: Id) -> Result<(), LowerError> {
     let written: BTreeSet<Id> =
         accesses.iter().filter(|a| graph[a.node].is_effect()).map(|a| a.storage).collect();
     let forms = Affine::all(graph, root);
-    let mut prover = Prover { graph, order: &order, bounds, forms: &forms, written: &written };
     let waived = |n: Id| graph[n].access().is_some_and(|access| access.assume_disjoint);
     for (i, a) in accesses.iter().enumerate() {
         for b in &accesses[i..] {
             let waived = waived(a.node) || waived(b.node);
             if a.storage == b.storage && conflict(graph, a.node, b.node) && !waived {
-                prover.pair(a, b)?;
+                let (order, bounds, forms, written) = (&order, &mut bounds, &forms, &written);
+                Pair { graph, order, bounds, forms, written, a, b }.check()?;
             }
         }
     }
@@ -79,22 +77,25 @@ impl Access {
 /// What two instances are taken to agree on: ranges, by id.
 type Equal = BTreeSet<Id>;
 
-struct Prover<'g> {
+/// Two accesses that conflict, and what is known of the kernel.
+struct Pair<'g> {
     graph: &'g Graph,
     order: &'g Order,
-    bounds: Bounds,
+    bounds: &'g mut Bounds,
     /// The normal form of each node, by id.
     forms: &'g [Option<Affine>],
     written: &'g BTreeSet<Id>,
+    a: &'g Access,
+    b: &'g Access,
 }
 
 /// "The two addresses are one element": forms that are equal then.
 type Equations = Vec<(Affine, Affine)>;
 
-impl Prover<'_> {
-    fn pair(&mut self, a: &Access, b: &Access) -> Result<(), LowerError> {
-        let regions = self.order.regions();
-        let (left, right) = (regions.open(a.node), regions.open(b.node));
+impl Pair<'_> {
+    fn check(&mut self) -> Result<(), LowerError> {
+        let (order, a, b) = (self.order, self.a, self.b);
+        let [left, right] = [a, b].map(|access| order.regions().open(access.node));
         let parallel = |r: &&Id| self.graph.axis(**r).kind.is_parallel();
         let shared = |r: &&Id| left.contains(r) && right.contains(r);
         let mut forced = Equal::new();
@@ -107,31 +108,31 @@ impl Prover<'_> {
                 forced.insert(r);
             }
         }
-        let equations = self.equations(a, b).unwrap_or_default();
-        if self.solve(&equations, (a, b), &mut forced) {
+        let mut parallel = left.iter().chain(right).filter(parallel);
+        let equations = self.equations().unwrap_or_default();
+        if self.solve(&equations, &mut forced) {
             return Ok(());
         }
-        let all_agree = left.iter().chain(right).filter(parallel).all(|r| forced.contains(r));
-        if all_agree {
+        if parallel.all(|r| forced.contains(r)) {
             let edge = if a.node == b.node {
                 a.address == b.address
             } else {
-                self.order.reaches(a.node, b.node) || self.order.reaches(b.node, a.node)
+                order.reaches(a.node, b.node) || order.reaches(b.node, a.node)
             };
             // Without an edge they must not meet at one point either.
             let mut same_point: Equal = left.iter().filter(shared).copied().collect();
-            if edge || self.solve(&equations, (a, b), &mut same_point) {
+            if edge || self.solve(&equations, &mut same_point) {
                 return Ok(());
             }
         }
-        Err(self.refute(a, b))
+        Err(self.refute())
     }
 
     /// The equations, per axis if both look at the buffer through the same shape, else for the
     /// flat index. `None` if they cannot be written down.
-    fn equations(&self, a: &Access, b: &Access) -> Option<Equations> {
-        let (graph, forms) = (self.graph, self.forms);
-        let form = |i: &Id| forms[i.index()].as_ref();
+    fn equations(&self) -> Option<Equations> {
+        let (graph, a, b) = (self.graph, self.a, self.b);
+        let form = |i: &Id| self.forms[i.index()].as_ref();
         let (view, other) = (graph.shape(a.address)?, graph.shape(b.address)?);
         if view == other {
             let pairs = a.indices(graph).iter().zip(b.indices(graph));
@@ -147,22 +148,15 @@ impl Prover<'_> {
     }
 
     /// Adds to `equal` the ranges that the equations force to agree; true if there is no solution.
-    fn solve(
-        &mut self,
-        equations: &Equations,
-        (a, b): (&Access, &Access),
-        equal: &mut Equal,
-    ) -> bool {
+    fn solve(&mut self, equations: &Equations, equal: &mut Equal) -> bool {
         loop {
             let known = equal.len();
             for (axis, (left, right)) in equations.iter().enumerate() {
-                let Some(mut equation) = self.equation(left, right, (a, b), equal) else {
-                    continue;
-                };
+                let Some(mut equation) = self.equation(left, right, equal) else { continue };
                 // Elements in a row are those of the last axis.
                 if axis + 1 == equations.len() {
-                    equation.add(None, 1, Interval::new(0, a.elements - 1));
-                    equation.add(None, -1, Interval::new(0, b.elements - 1));
+                    equation.add(None, 1, Interval::new(0, self.a.elements - 1));
+                    equation.add(None, -1, Interval::new(0, self.b.elements - 1));
                 }
                 if equation.has_no_solution() {
                     return true;
@@ -176,13 +170,7 @@ impl Prover<'_> {
     }
 
     /// `left - right = 0` where the ranges of `equal` agree, in as few unknowns as possible.
-    fn equation(
-        &mut self,
-        left: &Affine,
-        right: &Affine,
-        (a, b): (&Access, &Access),
-        equal: &Equal,
-    ) -> Option<Equation> {
+    fn equation(&mut self, left: &Affine, right: &Affine, equal: &Equal) -> Option<Equation> {
         let mut equation =
             Equation { constant: left.constant.checked_sub(right.constant)?, unknowns: Vec::new() };
         let atoms: BTreeSet<Id> =
@@ -190,7 +178,7 @@ impl Prover<'_> {
         for atom in atoms {
             let (c, d) = (left.coefficient(atom), right.coefficient(atom));
             let anywhere = self.bounds.get(self.graph, atom);
-            let (v, w) = (a.range(atom), b.range(atom));
+            let (v, w) = (self.a.range(atom), self.b.range(atom));
             if self.agrees(atom, equal) {
                 // One unknown on both sides.
                 if c != d {
@@ -222,11 +210,11 @@ impl Prover<'_> {
     }
 
     /// The error for a pair that is not proved: with two instances if a search finds some.
-    fn refute(&mut self, a: &Access, b: &Access) -> LowerError {
-        let (graph, order) = (self.graph, self.order);
+    fn refute(&mut self) -> LowerError {
+        let (graph, order, a, b) = (self.graph, self.order, self.a, self.b);
         let buffer = buffer_name(graph, a.storage);
         let other = graph.origin(b.node);
-        let kind = if let Some([v, w, element]) = self.witness(a, b) {
+        let kind = if let Some([v, w, element]) = self.witness() {
             let element: Vec<String> = element.iter().map(i128::to_string).collect();
             LowerErrorKind::Race {
                 buffer,
@@ -246,15 +234,15 @@ impl Prover<'_> {
 
     /// Two instances that meet without an order, and the element that the first touches, if a small
     /// search over corners finds some.
-    fn witness(&mut self, a: &Access, b: &Access) -> Option<[Vec<i128>; 3]> {
-        let (graph, order) = (self.graph, self.order);
+    fn witness(&mut self) -> Option<[Vec<i128>; 3]> {
+        let (graph, order, a, b) = (self.graph, self.order, self.a, self.b);
         if graph.shape(a.address)? != graph.shape(b.address)? {
             return None;
         }
         let [left, right] = [a, b].map(|access| {
             let (node, indices) = (access.node, access.indices(graph));
             let ranges = order.regions().open(node);
-            instances(graph, &mut self.bounds, ranges, node, indices).collect::<Vec<_>>()
+            instances(graph, self.bounds, ranges, node, indices).collect::<Vec<_>>()
         });
         for (w, other) in &right {
             let meets = |element: &[i128]| match (element.split_last(), other.split_last()) {
