@@ -3,9 +3,9 @@
 //!
 //! Terms and invariants, which [`Program::validate`] checks:
 //!
-//! - A *value* is defined once, by a [`Stmt::Let`], as the variable of a [`Stmt::For`] or
-//!   as the old value of a [`Stmt::Atomic`], and used
-//!   only after that, in the same block or one inside it.
+//! - A *value* is defined once, by a [`Stmt::Let`], as the variable of a [`Stmt::For`], as the old
+//!   value of a [`Stmt::Atomic`] or as the result of a [`Stmt::Call`], and used only after that, in
+//!   the same block or one inside it.
 //! - No value is `index` or `void`: a pass has chosen i32 or i64.
 //! - An [`Address`] counts elements, not bytes. It is within its buffer whenever the statement is
 //!   reached and the gate, if any, is true; a backend neither checks nor assumes more.
