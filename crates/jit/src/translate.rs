@@ -267,9 +267,17 @@ impl<'p, 'f> Translator<'p, 'f> {
                 old.map(|old| self.values.insert(old, before));
                 Ok(None)
             }
-            Stmt::Call { result, custom, args } => {
-                let value = self.call(&self.program.customs[*custom], args)?;
-                result.zip(value).map(|(result, value)| self.values.insert(result, value));
+            Stmt::Call { result, custom, args, gate } => {
+                let custom = &self.program.customs[*custom];
+                if let Some(result) = result {
+                    let dtype = custom.contract().result;
+                    let value = self.gated(*gate, dtype, |t| {
+                        Ok(t.call(custom, args)?.expect("the contract has a result"))
+                    })?;
+                    self.values.insert(*result, value);
+                } else {
+                    self.call(custom, args)?;
+                }
                 Ok(None)
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 use uop::rewrite::OutOfFuel;
-use uop::{DType, Id, Interval};
+use uop::{Graph, Id, Interval};
 
 /// A kernel is refused: the node, as the caller's graph numbers it, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -79,14 +79,9 @@ pub enum LowerErrorKind {
         /// The node whose value the proof would need, if there is one.
         data: Option<Id>,
     },
-    /// A loop's bound depends on what only a launch knows.
-    #[error("{what} must be a constant here, found {found}")]
-    NotConstant {
-        /// What is meant.
-        what: &'static str,
-        /// What stands there.
-        found: Id,
-    },
+    /// The length of an axis, or an extent of the launch, is too long an expression for a launch.
+    #[error("the expression of a length or an extent is too long; make it a variable")]
+    LongSize,
     /// A block of the grid is too large.
     #[error(
         "the local ranges make blocks of {items} work-items, the target takes {limit}; make a local range smaller"
@@ -174,19 +169,15 @@ pub enum LowerErrorKind {
         /// For what there is no template.
         target: &'static str,
     },
-    /// An op that no pass and no backend can take further.
-    #[error("{what} of {dtype} cannot be lowered")]
-    Unsupported {
-        /// What it is.
-        what: &'static str,
-        /// On which type.
-        dtype: DType,
-    },
+}
+
+impl LowerErrorKind {
+    /// This kind of error, of the node `n` of the graph in hand.
+    pub(crate) fn at(self, graph: &Graph, n: Id) -> LowerError {
+        LowerError { node: graph.origin(n), kind: self }
+    }
 }
 
 fn cause(data: &Option<Id>) -> String {
-    match data {
-        Some(id) => format!(", as that depends on {id}"),
-        None => String::new(),
-    }
+    data.map_or(String::new(), |id| format!(", as that depends on {id}"))
 }

@@ -178,7 +178,7 @@ impl Fates {
                     self.uses(values.iter().copied(), block);
                     self.gate(*gate, block);
                 }
-                Stmt::Call { result, args, .. } => {
+                Stmt::Call { result, args, gate, .. } => {
                     result.map(|result| self.decide(result, block));
                     for arg in args {
                         match arg {
@@ -187,6 +187,7 @@ impl Fates {
                             CallArg::Address(address) => self.uses([address.offset], block),
                         }
                     }
+                    self.gate(*gate, block);
                 }
             }
         }
@@ -361,8 +362,8 @@ impl<'a> Emitter<'a> {
                     let call = self.gated(*gate, call);
                     self.outcome(*old, "old", &call, depth);
                 }
-                Stmt::Call { result, custom, args } => {
-                    self.call(*result, &self.program.customs[*custom], args, depth);
+                Stmt::Call { result, custom, args, gate } => {
+                    self.call(*result, &self.program.customs[*custom], args, *gate, depth);
                 }
             }
         }
@@ -391,6 +392,7 @@ impl<'a> Emitter<'a> {
         result: Option<Value>,
         custom: &Declaration,
         args: &[CallArg],
+        gate: Option<(Value, Value)>,
         depth: usize,
     ) {
         let template = self.dialect.caps.templates.and_then(|name| custom.template_for(name));
@@ -411,6 +413,7 @@ impl<'a> Emitter<'a> {
         }
         // Whatever it is, it binds no less tightly than this.
         let text = Text::new(Prec::Ternary, text.strip_suffix(';').unwrap_or(text).to_owned());
+        let text = self.gated(gate, text);
         self.outcome(result, "v", &text, depth);
     }
 

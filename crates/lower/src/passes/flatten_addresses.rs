@@ -14,29 +14,27 @@ pub fn flatten_addresses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lo
         if node.op != Op::Index {
             return graph.intern(node);
         }
-        let (base, deps) = base_and_deps(graph, node.src[0]);
+        let (mut base, deps) = base_and_deps(graph, node.src[0]);
         let view: Sources =
             graph.shape(node.src[0]).expect("the verifier rejects an index of no view").into();
         let mut flat = flatten(graph, &node.src[1..], &view);
         // The wide indices first, and if that does not do, all.
-        for narrow in [DType::I32, DType::Void] {
+        for only_wide in [true, false] {
             if bounds.get(graph, flat).within(Interval::of(DType::I64)) {
                 break;
             }
             let mut indices = Sources::new();
             for (&i, &length) in node.src[1..].iter().zip(&view) {
-                let stays = narrow.int_range().is_some()
-                    && bounds.get(graph, i).within(Interval::of(narrow));
+                let narrow = bounds.get(graph, i).within(Interval::of(DType::I32));
+                let stays = only_wide && narrow;
                 indices.push(if stays { i } else { clip(graph, i, length) });
             }
             flat = flatten(graph, &indices, &view);
         }
-        let base = if deps.is_empty() {
-            base
-        } else {
+        if !deps.is_empty() {
             let src: Sources = std::iter::once(base).chain(deps).collect();
-            graph.op(Op::After, &src)
-        };
+            base = graph.op(Op::After, &src);
+        }
         graph.intern(Node::new(Op::Index, node.dtype, [base, flat]))
     }))
 }
@@ -62,13 +60,12 @@ fn clip(graph: &mut Graph, i: Id, length: Id) -> Id {
 fn base_and_deps(graph: &Graph, view: Id) -> (Id, Sources) {
     let mut n = view;
     let mut deps = Sources::new();
-    loop {
-        match graph[n].op {
-            Op::After => deps.extend_from_slice(&graph[n].src[1..]),
-            Op::Reshape => {}
-            _ => break,
+    while let Node { op: op @ (Op::After | Op::Reshape), src, .. } = &graph[n] {
+        // What follows the base of a RESHAPE are lengths.
+        if *op == Op::After {
+            deps.extend_from_slice(&src[1..]);
         }
-        n = graph[n].src[0];
+        n = src[0];
     }
     deps.sort_unstable();
     deps.dedup();

@@ -5,7 +5,7 @@ use crate::caps::Caps;
 use crate::error::LowerError;
 use crate::prove::affine::Affine;
 use crate::prove::bounds::{Missing, missing};
-use crate::prove::index_of;
+use crate::prove::strip_after;
 
 /// Proves each access in bounds, or adds the missing part of the proof to its gate (S8).
 ///
@@ -28,7 +28,7 @@ pub fn guard_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, Lower
             return graph.intern(node);
         }
         for missing in &tests[old.index()] {
-            let address = index_of(graph, node.addresses()[missing.address]);
+            let address = strip_after(graph, node.addresses()[missing.address]);
             let index = graph[address].src[1 + missing.axis];
             let length = graph.shape(address).expect("an address has a view")[missing.axis];
             if missing.below {

@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 
 use uop::{Access, Arg, Const, Custom, DType, Graph, Id, Node, Op, Regions, Sources};
 
-use super::{add_gate, pin};
+use super::{add_gate, pin_address};
 use crate::caps::Caps;
 use crate::error::{LowerError, LowerErrorKind};
 
@@ -30,8 +30,8 @@ pub fn inline_customs(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lo
             None if caps.calls => {}
             None => {
                 let target = caps.templates.unwrap_or("this target");
-                let kind = LowerErrorKind::NoDefinition { name: declaration.name().into(), target };
-                return Err(LowerError { node: graph.origin(n), kind });
+                let name = declaration.name().into();
+                return Err(LowerErrorKind::NoDefinition { name, target }.at(graph, n));
             }
         }
     }
@@ -41,7 +41,8 @@ pub fn inline_customs(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lo
     let regions = Regions::of(graph, root);
     let mut free = (0..=u32::MAX).filter(|number| !numbers.contains(number));
     let mut new: Vec<Option<Id>> = vec![None; root.index() + 1];
-    let mut inlined: HashMap<Id, Inlined> = HashMap::new();
+    // The accesses that stand for a CUSTOM with a value.
+    let mut inlined: HashMap<Id, Sources> = HashMap::new();
     Ok(graph.rebuild(root, |graph, old, mut node| {
         let id = if let Some(body) = bodies.get(&old) {
             for (s, before) in node.src.iter_mut().zip(graph[old].src.clone()) {
@@ -49,12 +50,13 @@ pub fn inline_customs(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lo
                     let lacks = |r: &&Id| !regions.open(before).contains(r);
                     let ranges = regions.open(old).iter().filter(lacks);
                     let ranges: Sources = ranges.filter_map(|r| new[r.index()]).collect();
-                    *s = pin(graph, *s, &ranges);
+                    *s = pin_address(graph, *s, &ranges);
                 }
             }
-            let result = inline(graph, &node, body, &mut free);
-            let value = result.value;
-            inlined.insert(old, result);
+            let (value, accesses) = inline(graph, &node, body, &mut free);
+            if node.dtype != DType::Void {
+                inlined.insert(old, accesses);
+            }
             value
         } else {
             in_place_of_effects(graph, old, &mut node, &inlined);
@@ -65,21 +67,14 @@ pub fn inline_customs(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lo
     }))
 }
 
-/// What stands for a CUSTOM.
-struct Inlined {
-    /// Its value, or its effect if it has none.
-    value: Id,
-    /// The accesses of its body.
-    accesses: Sources,
-}
-
-/// A copy of `body` with the sources of the CUSTOM `node` for its arguments.
+/// A copy of `body` with the sources of the CUSTOM `node` for its arguments: its value, or effect if
+/// it has none, and its accesses.
 fn inline(
     graph: &mut Graph,
     node: &Node,
     body: &Graph,
     free: &mut impl Iterator<Item = u32>,
-) -> Inlined {
+) -> (Id, Sources) {
     let (gate, Arg::Custom { number, access: flags, .. }) = (node.gate(), &node.arg) else {
         unreachable!("only a CUSTOM has a body")
     };
@@ -114,7 +109,7 @@ fn inline(
         let zero = graph.constant(node.dtype, Const::zero(node.dtype));
         value = graph.op(Op::Where, &[gate, value, zero]);
     }
-    Inlined { value, accesses }
+    (value, accesses)
 }
 
 /// In `node`, which was `old`, where a CUSTOM with a value stood for its effect, or was waited for:
@@ -123,28 +118,23 @@ fn in_place_of_effects(
     graph: &mut Graph,
     old: Id,
     node: &mut Node,
-    inlined: &HashMap<Id, Inlined>,
+    inlined: &HashMap<Id, Sources>,
 ) {
     let first = match node.op {
         Op::After => 1,
         Op::End | Op::Group | Op::Sink => 0,
         _ => return,
     };
-    let before = graph[old].src.clone();
-    let mut src = Sources::new();
-    for (slot, (s, before)) in node.src.iter().zip(before).enumerate() {
-        match inlined.get(&before) {
-            Some(custom) if slot >= first && graph[before].dtype != DType::Void => {
-                let mut accesses = custom.accesses.clone();
-                if node.op != Op::After {
-                    accesses.retain(|n| graph[*n].is_effect());
-                }
-                if matches!(node.op, Op::End | Op::Sink) && accesses.len() > 1 {
-                    accesses = Sources::from_slice(&[graph.op(Op::Group, &accesses)]);
-                }
-                src.extend(accesses);
+    let mut src: Sources = node.src[..first].into();
+    for slot in first..node.src.len() {
+        match inlined.get(&graph[old].src[slot]) {
+            None => src.push(node.src[slot]),
+            Some(accesses) if node.op == Op::After => src.extend_from_slice(accesses),
+            Some(accesses) => {
+                let mut effects = accesses.clone();
+                effects.retain(|n| graph[*n].is_effect());
+                src.push(graph.op(Op::Group, &effects));
             }
-            _ => src.push(*s),
         }
     }
     node.src = src;

@@ -2,9 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use slotmap::SlotMap;
-use uop::{
-    Arg, AxisType, Bounds, Const, Custom, DType, Declaration, Graph, Id, Op, Order, Special,
-};
+use uop::{Arg, AxisType, Bounds, Const, Custom, DType, Graph, Id, Op, Order, Special};
 
 use crate::caps::Caps;
 use crate::error::{LowerError, LowerErrorKind};
@@ -12,6 +10,7 @@ use crate::program::{
     Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramParam, ProgramVariable,
     REGISTER_BYTES, Register, Size, Stmt, Storage, Value,
 };
+use crate::prove::strip_after;
 
 /// Turns a graph in `Phase::Lowered` into structured loops.
 ///
@@ -25,7 +24,7 @@ use crate::program::{
 ///
 /// # Errors
 ///
-/// `NotConstant` for an axis length or an extent of the launch that a launch does not know;
+/// `LongSize` for an axis length or an extent of the launch that is too long an expression;
 /// `RegistersTooLarge` for BUFFERs above [`REGISTER_BYTES`].
 pub fn linearize(
     graph: &Graph,
@@ -41,23 +40,21 @@ pub fn linearize(
     let Arg::Sink(name) = &graph[root].arg else {
         unreachable!("the verifier rejects a root that is no sink")
     };
-    let program = Program {
-        name: name.to_string(),
-        params: Vec::new(),
-        variables: variables.iter().map(|&n| ProgramVariable::of(graph, n, caps)).collect(),
-        registers: Vec::new(),
-        launch,
-        customs: Vec::new(),
-        values: SlotMap::with_key(),
-        body: Vec::new(),
-    };
-    let order = Order::of(graph, root);
     let mut lin = Linearizer {
         graph,
         variables,
-        order,
+        order: Order::of(graph, root),
         bounds: Bounds::new(),
-        program,
+        program: Program {
+            name: name.to_string(),
+            params: Vec::new(),
+            variables: variables.iter().map(|&n| ProgramVariable::of(graph, n, caps)).collect(),
+            registers: Vec::new(),
+            launch,
+            customs: Vec::new(),
+            values: SlotMap::with_key(),
+            body: Vec::new(),
+        },
         storage: HashMap::new(),
         values: HashMap::new(),
         literals: HashMap::new(),
@@ -90,28 +87,26 @@ struct Linearizer<'g> {
 impl Linearizer<'_> {
     /// Lists the PARAMs by slot and the BUFFERs in id order.
     fn place_storage(&mut self, root: Id, params: &[Id]) -> Result<(), LowerError> {
-        for &n in params {
-            self.storage.insert(n, Storage::Param(self.program.params.len()));
-            let what = "the length of an axis";
-            let param = ProgramParam::of(self.graph, n, self.variables);
-            self.program.params.push(param.ok_or_else(|| self.not_constant(n, n, what))?);
+        let graph = self.graph;
+        for (slot, &n) in params.iter().enumerate() {
+            self.storage.insert(n, Storage::Param(slot));
+            let param = ProgramParam::of(graph, n, self.variables);
+            self.program.params.push(param.ok_or_else(|| LowerErrorKind::LongSize.at(graph, n))?);
         }
         let mut bytes: u64 = 0;
-        for n in self.graph.reachable(root) {
-            let node = &self.graph[n];
-            if node.op == Op::Buffer {
-                let lengths =
-                    node.src.iter().map(|&dim| self.constant(n, dim, "the length of an axis"));
-                let len = lengths.product::<Result<u64, LowerError>>()?;
-                bytes =
-                    bytes.saturating_add(len.saturating_mul(node.dtype.size().unwrap_or(0) as u64));
-                if bytes > REGISTER_BYTES {
-                    let kind = LowerErrorKind::RegistersTooLarge { bytes, limit: REGISTER_BYTES };
-                    return Err(LowerError { node: self.graph.origin(n), kind });
-                }
-                self.storage.insert(n, Storage::Register(self.program.registers.len()));
-                self.program.registers.push(Register { dtype: node.dtype, len });
+        for n in graph.reachable(root).into_iter().filter(|&n| graph[n].op == Op::Buffer) {
+            let (dtype, mut len) = (graph[n].dtype, 1u64);
+            for &dim in &graph[n].src {
+                let length = self.size(n, dim)?.as_const();
+                len *= length.expect("the verifier rejects a buffer whose length is no constant");
             }
+            bytes = bytes.saturating_add(len.saturating_mul(dtype.size().unwrap_or(0) as u64));
+            if bytes > REGISTER_BYTES {
+                let kind = LowerErrorKind::RegistersTooLarge { bytes, limit: REGISTER_BYTES };
+                return Err(kind.at(graph, n));
+            }
+            self.storage.insert(n, Storage::Register(self.program.registers.len()));
+            self.program.registers.push(Register { dtype, len });
         }
         Ok(())
     }
@@ -124,70 +119,37 @@ impl Linearizer<'_> {
             // Only for the lengths of axes.
             return Ok(());
         }
-        match node.op {
+        let expr = match node.op {
             // Only names for storage, addresses and order.
-            Op::Param | Op::Buffer | Op::Index | Op::Group | Op::Sink | Op::After => {}
+            Op::Param | Op::Buffer | Op::Index | Op::Group | Op::Sink | Op::After => return Ok(()),
             // Defined where it is first used, if it is.
-            Op::Const => {}
+            Op::Const => return Ok(()),
             Op::Argument => unreachable!("the verifier rejects an argument outside a body"),
             Op::Reshape => unreachable!("flatten-addresses leaves no reshape"),
+            Op::Range => {
+                self.values.insert(n, self.program.values.insert(node.dtype));
+                return Ok(());
+            }
+            Op::Store => {
+                let (address, value) = (self.address(node.src[0]), self.value(node.src[1]));
+                self.effect(n, Stmt::Store { address, value });
+                return Ok(());
+            }
+            Op::Custom => {
+                self.custom(n);
+                return Ok(());
+            }
+            Op::End => return self.close(n),
             Op::Variable => {
                 let same = |&v: &Id| graph[v].arg == node.arg;
                 let number = self.variables.iter().position(same).expect("no pass adds a variable");
-                self.define(n, Expr::Launch(LaunchIndex::Variable(number)));
+                Expr::Launch(LaunchIndex::Variable(number))
             }
-            Op::Range => {
-                let var = self.program.values.insert(node.dtype);
-                self.values.insert(n, var);
-            }
-            Op::Special => {
-                let extent = self.size(n, node.src[0], "an extent of the grid")?;
-                let Arg::Special(special) = node.arg else {
-                    unreachable!("the verifier rejects a special without a dimension")
-                };
-                let index = self.dimension(n, special, extent)?;
-                self.define(n, Expr::Launch(index));
-            }
+            Op::Special => Expr::Launch(self.dimension(n)?),
             Op::Load => {
                 let address = self.address(node.src[0]);
-                let gate = self.gate(n, node.src.get(2).copied());
-                self.define(n, Expr::Load { address, gate });
+                Expr::Load { address, gate: self.gate(n, node.src.get(2).copied()) }
             }
-            Op::Store => {
-                let store = Stmt::Store {
-                    address: self.address(node.src[0]),
-                    value: self.value(node.src[1]),
-                };
-                self.effect(n, store);
-            }
-            Op::Custom => {
-                let Arg::Custom { custom, .. } = &node.arg else {
-                    unreachable!("the verifier rejects a custom without an operation")
-                };
-                match custom {
-                    &Custom::Atomic { op, .. } => {
-                        let address = self.address(node.src[0]);
-                        let values = &node.src[1..][..op.values()];
-                        let values = values.iter().map(|&s| self.value(s)).collect();
-                        if node.is_fetch() {
-                            let gate = self.gate(n, None);
-                            let old = self.program.values.insert(node.dtype);
-                            self.values.insert(n, old);
-                            self.push(
-                                n,
-                                Stmt::Atomic { op, address, values, old: Some(old), gate },
-                            );
-                        } else {
-                            self.effect(
-                                n,
-                                Stmt::Atomic { op, address, values, old: None, gate: None },
-                            );
-                        }
-                    }
-                    Custom::Declared(declaration) => self.call(n, declaration),
-                }
-            }
-            Op::End => self.close(n)?,
             Op::Neg
             | Op::Add
             | Op::Sub
@@ -202,10 +164,11 @@ impl Linearizer<'_> {
             | Op::Where
             | Op::Cast => {
                 let args = node.src.iter().map(|&s| self.value(s)).collect();
-                let exact = self.bounds.is_exact(graph, n);
-                self.define(n, Expr::Alu { op: node.op, args, exact });
+                Expr::Alu { op: node.op, args, exact: self.bounds.is_exact(graph, n) }
             }
-        }
+        };
+        let value = self.define(self.block(n), node.dtype, expr);
+        self.values.insert(n, value);
         Ok(())
     }
 
@@ -213,53 +176,43 @@ impl Linearizer<'_> {
     /// around it.
     fn close(&mut self, n: Id) -> Result<(), LowerError> {
         let graph = self.graph;
-        let outside = self.order.nest(n).last().copied();
-        let listed = &graph[n].src[1..];
-        for (position, &r) in listed.iter().enumerate().rev() {
+        let mut nest = self.order.nest(n);
+        let outside = nest.len();
+        nest.extend_from_slice(&graph[n].src[1..]);
+        while nest.len() > outside
+            && let Some(r) = nest.pop()
+        {
             let body = self.blocks.remove(&Some(r)).unwrap_or_default();
-            let around = position.checked_sub(1).map(|position| listed[position]).or(outside);
-            let var = self.values[&r];
-            let bound = graph[r].src[0];
+            let around = nest.last().copied();
+            let (dtype, bound) = (graph[r].dtype, graph[r].src[0]);
             let (lo, hi) = if graph.axis(r).kind == AxisType::Thread {
-                let extent = self.size(r, bound, "the extent of the outermost range")?;
-                self.program.launch = Launch::Range { extent };
-                (
-                    self.launch_index(around, LaunchIndex::Begin),
-                    self.launch_index(around, LaunchIndex::End),
-                )
+                self.program.launch = Launch::Range { extent: self.size(r, bound)? };
+                let ends = [LaunchIndex::Begin, LaunchIndex::End];
+                ends.map(|end| self.define(around, DType::I64, Expr::Launch(end))).into()
             } else {
-                let dtype = graph[r].dtype;
                 (self.literal(dtype, Const::zero(dtype)), self.value(bound))
             };
-            self.blocks.entry(around).or_default().push(Stmt::For { var, lo, hi, body });
+            self.push(around, Stmt::For { var: self.values[&r], lo, hi, body });
         }
         Ok(())
     }
 
-    /// Notes the extent of a hardware index.
-    fn dimension(
-        &mut self,
-        n: Id,
-        special: Special,
-        extent: Size,
-    ) -> Result<LaunchIndex, LowerError> {
-        let Launch::Grid { grid, block } = &mut self.program.launch else {
-            unreachable!("place-axes makes hardware indices only for a grid")
+    /// The hardware index that the SPECIAL `n` is; notes its extent.
+    fn dimension(&mut self, n: Id) -> Result<LaunchIndex, LowerError> {
+        let extent = self.size(n, self.graph[n].src[0])?;
+        let (Arg::Special(special), Launch::Grid { grid, block }) =
+            (&self.graph[n].arg, &mut self.program.launch)
+        else {
+            unreachable!("place-axes makes hardware indices, for a grid, with a dimension")
         };
-        Ok(match special {
+        Ok(match *special {
             Special::Block(dim) => {
                 grid[usize::from(dim)] = extent;
                 LaunchIndex::Block(dim)
             }
             Special::Item(dim) => {
-                let limit = u64::from(u32::MAX);
-                // `place-axes` takes local ranges of constant extents.
-                let extent = extent.as_const().unwrap_or(u64::MAX);
-                let items = u32::try_from(extent).map_err(|_| LowerError {
-                    node: self.graph.origin(n),
-                    kind: LowerErrorKind::BlockTooLarge { items: extent.into(), limit },
-                })?;
-                block[usize::from(dim)] = items;
+                let items = extent.as_const().and_then(|items| u32::try_from(items).ok());
+                block[usize::from(dim)] = items.expect("place-axes limits a block");
                 LaunchIndex::Item(dim)
             }
         })
@@ -275,42 +228,46 @@ impl Linearizer<'_> {
         Some((self.value(gate), alt))
     }
 
-    /// Appends the call of `declaration` that the CUSTOM `n` is.
-    fn call(&mut self, n: Id, declaration: &Arc<Declaration>) {
+    /// Appends the CUSTOM `n`.
+    fn custom(&mut self, n: Id) {
         let node = &self.graph[n];
-        let customs = &mut self.program.customs;
-        let known = customs.iter().position(|custom| custom == declaration);
-        let custom = known.unwrap_or_else(|| {
-            customs.push(Arc::clone(declaration));
-            customs.len() - 1
-        });
-        let args = declaration.contract().args.iter().zip(&node.src).map(|(arg, &s)| {
-            if arg.is_pointer() {
-                CallArg::Address(self.address(s))
-            } else {
-                CallArg::Value(self.value(s))
-            }
-        });
-        let args = args.collect();
-        if node.dtype == DType::Void {
-            return self.effect(n, Stmt::Call { result: None, custom, args });
-        }
-        let result = self.program.values.insert(node.dtype);
-        let call = Stmt::Call { result: Some(result), custom, args };
-        let Some(gate) = node.gate() else {
-            self.values.insert(n, result);
-            return self.push(n, call);
+        let Arg::Custom { custom, .. } = &node.arg else {
+            unreachable!("the verifier rejects a custom without an operation")
         };
-        // The result leaves the `if` by way of a register.
-        let storage = Storage::Register(self.program.registers.len());
-        self.program.registers.push(Register { dtype: node.dtype, len: 1 });
-        let zero = self.literal(node.dtype, Const::zero(node.dtype));
-        let address = Address { storage, offset: self.literal(DType::I64, Const::Int(0)) };
-        self.push(n, Stmt::Store { address, value: zero });
-        let body = vec![call, Stmt::Store { address, value: result }];
-        let cond = self.value(gate);
-        self.push(n, Stmt::If { cond, body });
-        self.define(n, Expr::Load { address, gate: None });
+        let (mut result, mut gate) = (None, None);
+        if node.dtype != DType::Void {
+            result = Some(self.program.values.insert(node.dtype));
+            gate = self.gate(n, None);
+        }
+        let stmt = match custom {
+            &Custom::Atomic { op, .. } => {
+                let address = self.address(node.src[0]);
+                let values = node.src[1..=op.values()].iter().map(|&s| self.value(s)).collect();
+                Stmt::Atomic { op, address, values, old: result, gate }
+            }
+            Custom::Declared(declaration) => {
+                let args = declaration.contract().args.iter().zip(&node.src);
+                let args = args.map(|(arg, &s)| match arg.is_pointer() {
+                    true => CallArg::Address(self.address(s)),
+                    false => CallArg::Value(self.value(s)),
+                });
+                let args = args.collect();
+                let customs = &mut self.program.customs;
+                let known = customs.iter().position(|custom| custom == declaration);
+                let custom = known.unwrap_or(customs.len());
+                if known.is_none() {
+                    customs.push(Arc::clone(declaration));
+                }
+                Stmt::Call { result, custom, args, gate }
+            }
+        };
+        match result {
+            Some(result) => {
+                self.values.insert(n, result);
+                self.push(self.block(n), stmt);
+            }
+            None => self.effect(n, stmt),
+        }
     }
 
     /// Appends `stmt` to the block of `n`, under its gate.
@@ -319,21 +276,12 @@ impl Linearizer<'_> {
             Some(gate) => Stmt::If { cond: self.value(gate), body: vec![stmt] },
             None => stmt,
         };
-        self.push(n, stmt);
-    }
-
-    fn define(&mut self, n: Id, expr: Expr) {
-        let value = self.program.values.insert(self.graph[n].dtype);
-        self.values.insert(n, value);
-        self.push(n, Stmt::Let { value, expr });
+        self.push(self.block(n), stmt);
     }
 
     /// The value of `n`, an operand.
     fn value(&mut self, n: Id) -> Value {
-        let mut n = n;
-        while self.graph[n].op == Op::After {
-            n = self.graph[n].src[0];
-        }
+        let n = strip_after(self.graph, n);
         match (self.values.get(&n), self.graph.as_const(n)) {
             (Some(&value), _) => value,
             (None, Some(constant)) => self.literal(self.graph[n].dtype, constant),
@@ -347,46 +295,35 @@ impl Linearizer<'_> {
         if let Some(&value) = self.literals.get(&(dtype, constant)) {
             return value;
         }
-        let value = self.program.values.insert(dtype);
+        let value = self.define(None, dtype, Expr::Const(constant));
         self.literals.insert((dtype, constant), value);
-        let stmt = Stmt::Let { value, expr: Expr::Const(constant) };
-        self.blocks.entry(None).or_default().push(stmt);
         value
     }
 
-    fn launch_index(&mut self, around: Option<Id>, index: LaunchIndex) -> Value {
-        let value = self.program.values.insert(DType::I64);
-        let stmt = Stmt::Let { value, expr: Expr::Launch(index) };
-        self.blocks.entry(around).or_default().push(stmt);
+    /// The innermost range around `n`, by which its block is known.
+    fn block(&self, n: Id) -> Option<Id> {
+        self.order.nest(n).last().copied()
+    }
+
+    fn define(&mut self, block: Option<Id>, dtype: DType, expr: Expr) -> Value {
+        let value = self.program.values.insert(dtype);
+        self.push(block, Stmt::Let { value, expr });
         value
     }
 
-    fn push(&mut self, n: Id, stmt: Stmt) {
-        let innermost = self.order.nest(n).last().copied();
-        self.blocks.entry(innermost).or_default().push(stmt);
+    fn push(&mut self, block: Option<Id>, stmt: Stmt) {
+        self.blocks.entry(block).or_default().push(stmt);
     }
 
     fn address(&mut self, n: Id) -> Address {
-        let mut n = n;
-        while self.graph[n].op == Op::After {
-            n = self.graph[n].src[0];
-        }
+        let n = strip_after(self.graph, n);
         let storage = self.graph.storage(n).expect("the verifier rejects an address of no buffer");
         Address { storage: self.storage[&storage], offset: self.value(self.graph[n].src[1]) }
     }
 
-    /// The value of `dim`, a constant.
-    fn constant(&self, n: Id, dim: Id, what: &'static str) -> Result<u64, LowerError> {
-        self.size(n, dim, what)?.as_const().ok_or_else(|| self.not_constant(n, dim, what))
-    }
-
-    /// The expression that `dim` is.
-    fn size(&self, n: Id, dim: Id, what: &'static str) -> Result<Size, LowerError> {
-        Size::of(self.graph, dim, self.variables).ok_or_else(|| self.not_constant(n, dim, what))
-    }
-
-    fn not_constant(&self, n: Id, dim: Id, what: &'static str) -> LowerError {
-        let kind = LowerErrorKind::NotConstant { what, found: self.graph.origin(dim) };
-        LowerError { node: self.graph.origin(n), kind }
+    /// The expression that `dim`, a length or extent of `n`, is.
+    fn size(&self, n: Id, dim: Id) -> Result<Size, LowerError> {
+        let size = Size::of(self.graph, dim, self.variables);
+        size.ok_or_else(|| LowerErrorKind::LongSize.at(self.graph, n))
     }
 }

@@ -28,10 +28,10 @@ pub use size_indices::size_indices;
 pub use split_ranges::split_ranges;
 pub use widen_halves::widen_halves;
 
-use uop::{Const, DType, Graph, Node, Op, Sources};
+use uop::{Const, DType, Graph, Id, Node, Op, Sources};
 
 /// Adds `test` to the gate of the access `node`.
-fn add_gate(graph: &mut Graph, node: &mut Node, test: uop::Id) {
+fn add_gate(graph: &mut Graph, node: &mut Node, test: Id) {
     match node.gate_slot() {
         Some(slot) => node.src[slot] = graph.op(Op::And, &[node.src[slot], test]),
         None => node.src.push(test),
@@ -39,29 +39,42 @@ fn add_gate(graph: &mut Graph, node: &mut Node, test: uop::Id) {
 }
 
 /// `x == false`: the graph has no other negation.
-fn not(graph: &mut Graph, x: uop::Id) -> uop::Id {
+fn not(graph: &mut Graph, x: Id) -> Id {
     let no = graph.constant(DType::Bool, Const::Bool(false));
     graph.op(Op::CmpEq, &[x, no])
 }
 
 /// The END or AFTER `node` without the ranges that have become an `op`; if none is left, its source.
-fn without(graph: &mut Graph, mut node: Node, op: Op) -> uop::Id {
+fn without(graph: &mut Graph, mut node: Node, op: Op) -> Id {
     let source = node.src[0];
     let mut first = true;
     node.src.retain(|s| std::mem::take(&mut first) || graph[*s].op != op);
     if node.src.len() == 1 { source } else { graph.intern(node) }
 }
 
+/// What the addresses of `n` lead to.
+fn storages(graph: &Graph, n: Id) -> impl Iterator<Item = Id> {
+    graph[n].addresses().into_iter().filter_map(|address| graph.storage(address))
+}
+
+/// Puts the buffers of the access `node` after `deps`.
+fn pin(graph: &mut Graph, node: &mut Node, deps: &[Id]) {
+    let addresses = node.addresses();
+    for s in node.src.iter_mut().filter(|s| addresses.contains(s)) {
+        *s = pin_address(graph, *s, deps);
+    }
+}
+
 /// `address` with its buffer after `deps`.
-fn pin(graph: &mut Graph, address: uop::Id, deps: &[uop::Id]) -> uop::Id {
+fn pin_address(graph: &mut Graph, address: Id, deps: &[Id]) -> Id {
     if deps.is_empty() {
         return address;
     }
     let mut node = graph[address].clone();
-    let after: Sources = std::iter::once(node.src[0]).chain(deps.iter().copied()).collect();
     if node.op == Op::After {
-        node.src.extend(after.into_iter().skip(1));
+        node.src.extend_from_slice(deps);
     } else {
+        let after: Sources = node.src[..1].iter().chain(deps).copied().collect();
         node.src[0] = graph.op(Op::After, &after);
     }
     graph.intern(node)

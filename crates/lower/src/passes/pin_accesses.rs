@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 
 use uop::{Bounds, Graph, Id, Op, Order, Sources, conflict};
 
-use super::pin;
+use super::{pin, storages};
 use crate::caps::Caps;
 use crate::error::LowerError;
 
@@ -28,10 +28,7 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
             let ranges = order.regions().open(old).iter();
             let deps: Sources =
                 ranges.chain(&deps[&old]).filter_map(|dep| new[dep.index()]).collect();
-            let addresses = node.addresses();
-            for s in node.src.iter_mut().filter(|s| addresses.contains(s)) {
-                *s = pin(graph, *s, &deps);
-            }
+            pin(graph, &mut node, &deps);
         }
         if let Some(results) = results.remove(&old) {
             let mut effects: Sources = node.src[..1].into();
@@ -47,16 +44,15 @@ pub fn pin_accesses(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
 /// The accesses of storage that the kernel writes, and of BUFFERs, and those that may not happen.
 fn pinned(graph: &Graph, order: &Order, root: Id) -> HashSet<Id> {
     let nodes = graph.reachable(root);
-    let storages = |n: Id| graph[n].addresses().into_iter().filter_map(|a| graph.storage(a));
     let effects = nodes.iter().filter(|&&n| graph[n].is_effect());
-    let written: HashSet<Id> = effects.flat_map(|&n| storages(n)).collect();
+    let written: HashSet<Id> = effects.flat_map(|&n| storages(graph, n)).collect();
     let matters = |s: Id| written.contains(&s) || graph[s].op == Op::Buffer;
     let mut bounds = Bounds::new();
     let mut in_empty = |n: Id| {
         let mut open = order.regions().open(n).iter();
         graph[n].is_access() && open.any(|&r| bounds.get(graph, graph[r].src[0]).lo < 1)
     };
-    nodes.iter().copied().filter(|&n| storages(n).any(matters) || in_empty(n)).collect()
+    nodes.iter().copied().filter(|&n| storages(graph, n).any(matters) || in_empty(n)).collect()
 }
 
 /// The END of each range.
@@ -101,7 +97,7 @@ fn dependencies(
     let mut implied: HashMap<Id, HashSet<Id>> = HashMap::new();
     for &access in nodes.iter().filter(|n| pinned.contains(n)) {
         let (mut own, mut known) = (Vec::new(), HashSet::new());
-        for storage in graph[access].addresses().into_iter().filter_map(|a| graph.storage(a)) {
+        for storage in storages(graph, access) {
             let earlier = earlier.entry(storage).or_default();
             for &before in earlier.iter().rev() {
                 let orders = conflict(graph, before, access) && order.reaches(before, access);

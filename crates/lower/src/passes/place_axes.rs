@@ -4,7 +4,7 @@ use uop::{
     Arg, Axis, AxisType, Bounds, DType, Graph, Id, Interval, Node, Op, Order, Ranges, Special,
 };
 
-use super::{add_gate, pin, without};
+use super::{add_gate, pin, storages, without};
 use crate::caps::{Caps, GridLimits};
 use crate::error::{LowerError, LowerErrorKind};
 use crate::prove::buffer_name;
@@ -36,8 +36,11 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
         None => thread_place(graph, &order, root, &parallel),
     };
     let outside = outside(graph, &order, root);
-    // The parallel ranges around an access that it lacks; hardware indices are around everything.
-    let missing = |n: Id| -> Vec<Id> {
+    // By id, the parallel ranges around a node that it lacks; hardware indices are around everything.
+    let mut missing: Vec<Vec<Id>> = vec![Vec::new(); root.index() + 1];
+    // By id, the atomics that happen at one point only whose values a node depends on.
+    let mut values: Vec<Ranges> = vec![Ranges::new(); root.index() + 1];
+    for n in graph.reachable(root) {
         let open = order.regions().open(n);
         let around = |r: &Id| match places.get(r) {
             Some(Place::Special(_)) => true,
@@ -45,31 +48,28 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
                 open.iter().any(|s| outside.get(s).is_some_and(|ranges| ranges.contains(r)))
             }
         };
-        parallel.iter().copied().filter(|r| !open.contains(r) && around(r)).collect()
-    };
-    // By id, the atomics that happen at one point only whose values a node depends on.
-    let mut values: Vec<Ranges> = vec![Ranges::new(); root.index() + 1];
-    for n in graph.reachable(root) {
-        let missing = missing(n);
-        values[n.index()] = single_value(graph, &order, n, &missing, &values)?;
-        shared_load(graph, &order, root, n, &missing)?;
-        private_buffer(graph, &order, n, &places)?;
-        let empty = |r: &&Id| extents[*r].lo < 1;
-        if let Some(&range) = missing.iter().find(empty).filter(|_| graph[n].is_effect()) {
-            let kind = LowerErrorKind::NoPoint { range: graph.origin(range) };
-            return Err(LowerError { node: graph.origin(n), kind });
+        let lacks = parallel.iter().copied().filter(|r| !open.contains(r) && around(r));
+        let lacks: Vec<Id> = lacks.collect();
+        values[n.index()] = single_value(graph, n, &lacks, &values);
+        let at_each_point = values[n.index()].iter().find(|r| open.contains(r));
+        let value = at_each_point.map(|&r| LowerErrorKind::ValueForAll { range: graph.origin(r) });
+        let empty = lacks.iter().find(|r| graph[n].is_effect() && extents[*r].lo < 1);
+        let empty = empty.map(|&r| LowerErrorKind::NoPoint { range: graph.origin(r) });
+        let shared = shared_load(graph, &order, root, n, &lacks);
+        let error = |kind: LowerErrorKind| kind.at(graph, n);
+        let private = private_buffer(graph, &order, n, &places);
+        if let Some(error) = value.or(shared).map(error).or(private).or(empty.map(error)) {
+            return Err(error);
         }
+        missing[n.index()] = lacks;
     }
     Ok(graph.rebuild(root, |graph, old, mut node| {
         match node.op {
-            Op::Range => {
-                let place = place(&node, places.get(&old));
-                graph.intern(place)
-            }
+            Op::Range => node = place(&node, places.get(&old)),
             // An AFTER keeps it, so that no extent of the grid is lost.
-            Op::End => without(graph, node, Op::Special),
-            _ if node.is_effect() || is_of_mutable(graph, &node) => {
-                for r in missing(old) {
+            Op::End => return without(graph, node, Op::Special),
+            _ if node.is_effect() || is_of_mutable(graph, old) => {
+                for &r in &missing[old.index()] {
                     // Its bound depends on no range, so it may be placed before its turn.
                     let place = place(&graph[r], places.get(&r));
                     let index = graph.intern(place);
@@ -80,18 +80,13 @@ pub fn place_axes(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, LowerE
                         add_gate(graph, &mut node, test);
                     }
                     if graph[index].op == Op::Range {
-                        for address in node.addresses() {
-                            let pinned = pin(graph, address, &[index]);
-                            for s in node.src.iter_mut().filter(|s| **s == address) {
-                                *s = pinned;
-                            }
-                        }
+                        pin(graph, &mut node, &[index]);
                     }
                 }
-                graph.intern(node)
             }
-            _ => graph.intern(node),
+            _ => {}
         }
+        graph.intern(node)
     }))
 }
 
@@ -103,44 +98,27 @@ fn shared_load(
     root: Id,
     load: Id,
     missing: &[Id],
-) -> Result<(), LowerError> {
+) -> Option<LowerErrorKind> {
     let reads = graph[load].is_access() && !graph[load].is_effect();
-    let Some(&range) = missing.first().filter(|_| reads) else { return Ok(()) };
-    let storages = |n: Id| graph[n].addresses().into_iter().filter_map(|a| graph.storage(a));
-    let read: Vec<Id> = storages(load).collect();
-    let storage = read.first().copied();
-    let writes = |n: &Id| {
-        let same = storages(*n).any(|storage| read.contains(&storage));
-        let as_often = missing.iter().any(|r| !order.regions().open(*n).contains(r));
-        let ordered = order.reaches(*n, load) || order.reaches(load, *n);
-        graph[*n].is_effect() && same && as_often && ordered
+    let &range = missing.first().filter(|_| reads)?;
+    let read: Vec<Id> = storages(graph, load).collect();
+    let writes = |&n: &Id| {
+        let same = storages(graph, n).any(|storage| read.contains(&storage));
+        let as_often = missing.iter().any(|r| !order.regions().open(n).contains(r));
+        let ordered = order.reaches(n, load) || order.reaches(load, n);
+        graph[n].is_effect() && same && as_often && ordered
     };
-    match graph.reachable(root).into_iter().find(writes) {
-        None => Ok(()),
-        Some(write) => Err(LowerError {
-            node: graph.origin(load),
-            kind: LowerErrorKind::OnceForAll {
-                buffer: buffer_name(graph, storage.unwrap_or(load)),
-                range: graph.origin(range),
-                write: graph.origin(write),
-            },
-        }),
-    }
+    let write = graph.reachable(root).into_iter().find(writes)?;
+    Some(LowerErrorKind::OnceForAll {
+        buffer: buffer_name(graph, *read.first()?),
+        range: graph.origin(range),
+        write: graph.origin(write),
+    })
 }
 
 /// The ranges of `missing` if `n` is an atomic with a value, and those of the `values` that `n` is
-/// computed from.
-///
-/// # Errors
-///
-/// `ValueForAll` if one of these is open at `n`: it would need the value at each of its points.
-fn single_value(
-    graph: &Graph,
-    order: &Order,
-    n: Id,
-    missing: &[Id],
-    values: &[Ranges],
-) -> Result<Ranges, LowerError> {
+/// computed from. None of them may be open at `n`: it would need the value at each of its points.
+fn single_value(graph: &Graph, n: Id, missing: &[Id], values: &[Ranges]) -> Ranges {
     let node = &graph[n];
     let own = if node.is_fetch() { missing } else { &[] };
     let sources = match node.op {
@@ -149,14 +127,7 @@ fn single_value(
         _ => &node.src[..],
     };
     let ranges = sources.iter().flat_map(|s| &values[s.index()]).chain(own).copied();
-    let ranges: BTreeSet<Id> = ranges.collect();
-    match ranges.iter().find(|r| order.regions().open(n).contains(r)) {
-        None => Ok(ranges.into_iter().collect()),
-        Some(&range) => Err(LowerError {
-            node: graph.origin(n),
-            kind: LowerErrorKind::ValueForAll { range: graph.origin(range) },
-        }),
-    }
+    ranges.collect::<BTreeSet<Id>>().into_iter().collect()
 }
 
 /// Refuses an access to a BUFFER inside a parallel range that becomes a loop within a serial one:
@@ -166,32 +137,18 @@ fn private_buffer(
     order: &Order,
     access: Id,
     places: &HashMap<Id, Place>,
-) -> Result<(), LowerError> {
-    let storages = graph[access].addresses().into_iter().filter_map(|a| graph.storage(a));
-    let Some(buffer) = storages.into_iter().find(|&s| graph[s].op == Op::Buffer) else {
-        return Ok(());
-    };
-    let nest = order.nest(access);
-    let Some(serial) = nest.iter().position(|&r| !graph.axis(r).kind.is_parallel()) else {
-        return Ok(());
-    };
-    let loops = |r: &&Id| graph.axis(**r).kind.is_parallel() && !places.contains_key(*r);
-    match nest[serial..].iter().find(loops) {
-        None => Ok(()),
-        Some(&range) => Err(LowerError {
-            node: graph.origin(buffer),
-            kind: LowerErrorKind::OnePerPoint {
-                range: graph.origin(range),
-                around: graph.origin(nest[serial]),
-            },
-        }),
-    }
+) -> Option<LowerError> {
+    let parallel = |r: Id| graph.axis(r).kind.is_parallel();
+    let buffer = storages(graph, access).find(|&s| graph[s].op == Op::Buffer)?;
+    let mut inner = order.nest(access).into_iter().skip_while(|&r| parallel(r));
+    let around = graph.origin(inner.next()?);
+    let range = inner.find(|&r| parallel(r) && !places.contains_key(&r))?;
+    Some(LowerErrorKind::OnePerPoint { range: graph.origin(range), around }.at(graph, buffer))
 }
 
-/// Whether the access `node` is of storage that may be written.
-fn is_of_mutable(graph: &Graph, node: &Node) -> bool {
-    let mut storages = node.addresses().into_iter().filter_map(|address| graph.storage(address));
-    storages.any(|n| matches!(&graph[n].arg, Arg::Param(param) if param.mutable))
+/// Whether the access `n` is of a PARAM that may be written.
+fn is_of_mutable(graph: &Graph, n: Id) -> bool {
+    storages(graph, n).any(|s| matches!(&graph[s].arg, Arg::Param(param) if param.mutable))
 }
 
 /// The ranges around each range.
@@ -224,10 +181,8 @@ fn place(node: &Node, place: Option<&Place>) -> Node {
         Some(Place::Thread) => AxisType::Thread,
         None => AxisType::Loop,
     };
-    let Some(Axis { number, .. }) = node.axis() else {
-        unreachable!("the verifier rejects a range without an axis")
-    };
-    node.clone().with_arg(Arg::Range(Axis { number, kind }))
+    let axis = node.axis().expect("the verifier rejects a range without an axis");
+    node.clone().with_arg(Arg::Range(Axis { kind, ..axis }))
 }
 
 /// Hands out the dimensions of the grid and checks its limits.
@@ -241,16 +196,13 @@ fn grid_places(
     extents: &HashMap<Id, Interval>,
     limits: &GridLimits,
 ) -> Result<HashMap<Id, Place>, LowerError> {
-    let error = |kind| LowerError { node: graph.origin(root), kind };
     // The greatest that the variables allow.
     let extent = |r: Id| extents[&r].hi.max(0).unsigned_abs();
     let mut places = HashMap::new();
     let mut total: u128 = 1;
     let mut dim = 0;
     for &r in parallel.iter().filter(|&&r| graph.axis(r).kind == AxisType::Global) {
-        let Some(&limit) = limits.blocks.get(dim) else {
-            break;
-        };
+        let Some(&limit) = limits.blocks.get(dim) else { break };
         let never_empty = extents[&r].lo > 0;
         if extent(r) <= limit.into() && (never_empty || is_around_all(graph, order, root, r)) {
             places.insert(r, Place::Special(Special::Block(dim as u8)));
@@ -259,29 +211,27 @@ fn grid_places(
         }
     }
     let mut items: u128 = 1;
-    let mut locals: Vec<Id> = parallel.to_vec();
-    locals.retain(|&r| graph.axis(r).kind == AxisType::Local && extents[&r].lo > 0);
-    for (dim, &r) in locals.iter().rev().take(3).enumerate() {
+    let local = |r: &&Id| graph.axis(**r).kind == AxisType::Local && extents[*r].lo > 0;
+    for (dim, &r) in parallel.iter().rev().filter(local).take(3).enumerate() {
         places.insert(r, Place::Special(Special::Item(dim as u8)));
         items = items.saturating_mul(extent(r));
     }
-    if items > u128::from(limits.block_items) {
-        return Err(error(LowerErrorKind::BlockTooLarge { items, limit: limits.block_items }));
+    // A block counts them in 32 bits.
+    let limit = limits.block_items.min(u32::MAX.into());
+    if items > limit.into() {
+        return Err(LowerErrorKind::BlockTooLarge { items, limit }.at(graph, root));
     }
-    if total * items > u128::from(limits.total_items) {
-        return Err(error(LowerErrorKind::GridTooLarge {
-            items: total * items,
-            limit: limits.total_items,
-        }));
+    let (items, limit) = (total * items, limits.total_items);
+    if items > limit.into() {
+        return Err(LowerErrorKind::GridTooLarge { items, limit }.at(graph, root));
     }
     Ok(places)
 }
 
 /// The outermost parallel range, if it is around the whole kernel.
 fn thread_place(graph: &Graph, order: &Order, root: Id, parallel: &[Id]) -> HashMap<Id, Place> {
-    let outermost = parallel.first().copied().filter(|&r| order.rank(r) == 0);
-    let around_all = outermost.filter(|&r| is_around_all(graph, order, root, r));
-    around_all.into_iter().map(|r| (r, Place::Thread)).collect()
+    let around_all = |&r: &Id| order.rank(r) == 0 && is_around_all(graph, order, root, r);
+    parallel.iter().take(1).copied().filter(around_all).map(|r| (r, Place::Thread)).collect()
 }
 
 /// Whether every effect is inside the range `r`.

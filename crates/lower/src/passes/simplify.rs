@@ -12,8 +12,6 @@ use crate::error::{LowerError, LowerErrorKind};
 ///
 /// `OutOfFuel`, which is a fault of the rules.
 pub fn simplify(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerError> {
-    uop::simplify::simplify(graph, root).map_err(|fuel| LowerError {
-        node: graph.origin(root),
-        kind: LowerErrorKind::OutOfFuel(fuel),
-    })
+    uop::simplify::simplify(graph, root)
+        .map_err(|fuel| LowerErrorKind::OutOfFuel(fuel).at(graph, root))
 }

@@ -18,29 +18,18 @@ pub fn size_indices(graph: &mut Graph, root: Id, caps: &Caps) -> Result<Id, Lowe
     let width = |n: Id| widths[n.index()];
     Ok(graph.rebuild(root, |graph, old, mut node| {
         let sources = graph[old].src.clone();
-        match node.op {
+        match (node.op, width(old)) {
             // The lengths of the axes stay exact.
-            Op::Param | Op::Buffer => return graph.intern(graph[old].clone()),
-            Op::After => {
-                let dtype = graph[node.src[0]].dtype;
-                return graph.intern(Node { dtype, ..node });
-            }
+            (Op::Param | Op::Buffer, _) => return graph.intern(graph[old].clone()),
+            (Op::After, _) => node.dtype = graph[node.src[0]].dtype,
+            (Op::Const, Some(own)) => node.dtype = own,
+            (Op::Cast, Some(own)) => return at_width(graph, node.src[0], own),
             _ => {}
         }
-        if let (Op::Const, Some(own), Some(Const::Int(value))) =
-            (node.op, width(old), node.constant())
-        {
-            return graph.constant(own, Const::Int(value));
-        }
-        if let (Op::Cast, Some(own)) = (node.op, width(old)) {
-            return at_width(graph, node.src[0], own);
-        }
-        if !(node.op.is_arithmetic() || matches!(node.op, Op::Range | Op::Special | Op::Variable)) {
-            return graph.intern(node);
-        }
-        let Some(wide) = sources.iter().filter_map(|&s| width(s)).chain(width(old)).max() else {
-            return graph.intern(node);
-        };
+        let sized =
+            node.op.is_arithmetic() || matches!(node.op, Op::Range | Op::Special | Op::Variable);
+        let wide = sources.iter().filter_map(|&s| width(s)).chain(width(old)).max();
+        let Some(wide) = wide.filter(|_| sized) else { return graph.intern(node) };
         for (s, &before) in node.src.iter_mut().zip(&sources) {
             if width(before).is_some() {
                 *s = at_width(graph, *s, wide);
@@ -70,8 +59,7 @@ fn widths(graph: &Graph, root: Id, caps: &Caps) -> Result<Vec<Option<DType>>, Lo
         let interval = bounds.get(graph, n);
         let fits = |dtype| interval.within(Interval::of(dtype));
         if !fits(DType::I64) {
-            let kind = LowerErrorKind::IndexTooWide { interval };
-            return Err(LowerError { node: graph.origin(n), kind });
+            return Err(LowerErrorKind::IndexTooWide { interval }.at(graph, n));
         }
         // A slice of the outermost range is handed over as 64-bit numbers.
         let thread = node.axis().is_some_and(|axis| axis.kind == AxisType::Thread);

@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use uop::{Arg, Axis, Graph, Id, Node, Op};
 
@@ -32,42 +32,29 @@ pub fn split_ranges(graph: &mut Graph, root: Id, _: &Caps) -> Result<Id, LowerEr
 /// Copies what lies under the END `end` where `range` is open, `range` itself included. The copies
 /// of ranges get axis numbers that are `free`.
 fn rename(graph: &mut Graph, end: &mut Node, range: Id, free: &mut impl Iterator<Item = u32>) {
-    let last = end.src.iter().copied().max().unwrap_or(range);
-    let mut copies: Vec<Option<Id>> = vec![None; last.index() + 1];
-    for n in under(graph, end, range) {
+    let mut copies: HashMap<Id, Id> = HashMap::new();
+    // What is older than the range does not depend on it.
+    let under: BTreeSet<Id> =
+        end.src.iter().flat_map(|&s| graph.reachable(s)).filter(|&n| n >= range).collect();
+    for n in under {
         // Open in `range` is what depends on it, but not through an END that closes it.
         let node = &graph[n];
         let closed = node.op == Op::End && node.src[1..].contains(&range);
-        let open = !closed && node.src.iter().any(|s| copies[s.index()].is_some());
+        let open = !closed && node.src.iter().any(|s| copies.contains_key(s));
         if n != range && !open {
             continue;
         }
         let mut copy = node.clone();
         for s in &mut copy.src {
-            *s = copies[s.index()].unwrap_or(*s);
+            *s = copies.get(s).copied().unwrap_or(*s);
         }
         if let Some(axis) = copy.axis() {
             let number = free.next().expect("a graph has fewer nodes than there are numbers");
             copy.arg = Arg::Range(Axis { number, ..axis });
         }
-        copies[n.index()] = Some(graph.intern_like(n, copy));
+        copies.insert(n, graph.intern_like(n, copy));
     }
     for s in &mut end.src {
-        *s = copies[s.index()].unwrap_or(*s);
+        *s = copies.get(s).copied().unwrap_or(*s);
     }
-}
-
-/// What `end` depends on from `range` on, in ascending order.
-fn under(graph: &Graph, end: &Node, range: Id) -> Vec<Id> {
-    let mut seen = HashSet::new();
-    let mut todo = end.src.to_vec();
-    while let Some(n) = todo.pop() {
-        // What is older than the range does not depend on it.
-        if n >= range && seen.insert(n) {
-            todo.extend_from_slice(&graph[n].src);
-        }
-    }
-    let mut nodes: Vec<Id> = seen.into_iter().collect();
-    nodes.sort_unstable();
-    nodes
 }

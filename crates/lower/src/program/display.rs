@@ -17,48 +17,28 @@ use super::{
 pub(super) enum Step<'p> {
     /// A statement; that of a loop or an `if` comes before those of its body.
     Stmt(&'p Stmt),
-    /// The end of the body of the last statement whose body is open.
-    Close,
+    /// The end of the body of this statement.
+    Close(&'p Stmt),
 }
 
-/// The statements of a body in textual order, without recursion.
-pub(super) struct Walk<'p> {
-    /// The rest of each open body and how many of its statements were met, outermost first.
-    stack: Vec<(&'p [Stmt], usize)>,
-}
-
-impl<'p> Walk<'p> {
-    pub(super) fn new(body: &'p [Stmt]) -> Walk<'p> {
-        Walk { stack: vec![(body, 0)] }
-    }
-
-    /// The place of the statement that was met last: its position in each body, outermost first.
-    pub(super) fn path(&self, stmt: &Stmt) -> String {
-        let bodies = self.stack.len() - usize::from(body_of(stmt).is_some());
-        let path: Vec<String> =
-            self.stack[..bodies].iter().map(|(_, met)| (met - 1).to_string()).collect();
-        path.join(".")
-    }
-}
-
-impl<'p> Iterator for Walk<'p> {
-    type Item = Step<'p>;
-
-    fn next(&mut self) -> Option<Step<'p>> {
-        let (rest, met) = self.stack.last_mut()?;
-        let Some((stmt, after)) = rest.split_first() else {
-            self.stack.pop();
-            return (!self.stack.is_empty()).then_some(Step::Close);
-        };
-        (*rest, *met) = (after, *met + 1);
-        if let Some(body) = body_of(stmt) {
-            self.stack.push((body, 0));
+/// The steps through `body` in textual order, found without recursion.
+pub(super) fn walk(body: &[Stmt]) -> Vec<Step<'_>> {
+    let mut steps = Vec::new();
+    let mut open = vec![(body.iter(), None)];
+    while let Some((rest, owner)) = open.last_mut() {
+        if let Some(stmt) = rest.next() {
+            steps.push(Step::Stmt(stmt));
+            open.extend(body_of(stmt).map(|body| (body.iter(), Some(stmt))));
+        } else {
+            steps.extend(owner.map(Step::Close));
+            open.pop();
         }
-        Some(Step::Stmt(stmt))
     }
+    steps
 }
 
-fn body_of(stmt: &Stmt) -> Option<&[Stmt]> {
+/// The body of a loop or an `if`.
+pub(super) fn body_of(stmt: &Stmt) -> Option<&[Stmt]> {
     match stmt {
         Stmt::For { body, .. } | Stmt::If { body, .. } => Some(body),
         Stmt::Let { .. } | Stmt::Store { .. } | Stmt::Atomic { .. } | Stmt::Call { .. } => None,
@@ -78,11 +58,9 @@ pub(super) fn defined_by(stmt: &Stmt) -> Option<Value> {
 /// The number of each value, in the order of their definitions.
 pub(super) fn numbers(program: &Program) -> SecondaryMap<Value, usize> {
     let mut numbers = SecondaryMap::new();
-    for step in Walk::new(&program.body) {
-        if let Step::Stmt(stmt) = step
-            && let Some(value) = defined_by(stmt)
-            && !numbers.contains_key(value)
-        {
+    for step in walk(&program.body) {
+        let Step::Stmt(stmt) = step else { continue };
+        if let Some(value) = defined_by(stmt).filter(|&value| !numbers.contains_key(value)) {
             numbers.insert(value, numbers.len());
         }
     }
@@ -115,19 +93,24 @@ impl fmt::Display for Program {
             Launch::Range { extent } => writeln!(f, "launch range {}", extent.text(&names))?,
         }
         let text = Text { program: self, numbers: numbers(self) };
-        let mut walk = Walk::new(&self.body);
-        while let Some(step) = walk.next() {
-            let opens = matches!(&step, Step::Stmt(stmt) if body_of(stmt).is_some());
-            let depth = walk.stack.len() - 1 - usize::from(opens);
+        let mut steps = walk(&self.body).into_iter();
+        let mut depth = 0;
+        while let Some(step) = steps.next() {
+            if matches!(step, Step::Close(_)) {
+                depth -= 1;
+            }
             write!(f, "{:width$}", "", width = 4 * depth)?;
             match step {
-                Step::Close => writeln!(f, "}}")?,
+                Step::Close(_) => writeln!(f, "}}")?,
                 // A guarded effect reads best on one line.
                 Step::Stmt(Stmt::If { cond, body }) if is_effect(body) => {
                     writeln!(f, "if {} {{ {} }}", text.value(*cond), text.stmt(&body[0]))?;
-                    walk.by_ref().find(|step| matches!(step, Step::Close));
+                    steps.find(|step| matches!(step, Step::Close(_)));
                 }
-                Step::Stmt(stmt) => writeln!(f, "{}", text.stmt(stmt))?,
+                Step::Stmt(stmt) => {
+                    writeln!(f, "{}", text.stmt(stmt))?;
+                    depth += usize::from(body_of(stmt).is_some());
+                }
             }
         }
         Ok(())
@@ -159,23 +142,19 @@ impl Text<'_> {
                 format!("store {}, {}", self.address(*address), self.value(*value))
             }
             Stmt::Atomic { op, address, values, old, gate } => {
-                let old = old.map(|old| format!("{} = ", self.typed(old))).unwrap_or_default();
-                let values: Vec<String> = values.iter().map(|&value| self.value(value)).collect();
-                let gate = gate.map(|(gate, alt)| {
-                    format!(" if {} else {}", self.value(gate), self.value(alt))
-                });
-                let (address, gate) = (self.address(*address), gate.unwrap_or_default());
-                format!("{old}atomic {} {address}, {}{gate}", op.name(), values.join(", "))
+                let (old, gate) = (self.result(*old), self.gate(*gate));
+                let (address, values) = (self.address(*address), self.values(values));
+                format!("{old}atomic {} {address}, {values}{gate}", op.name())
             }
-            Stmt::Call { result, custom, args } => {
-                let result = result.map_or(String::new(), |v| format!("{} = ", self.typed(v)));
+            Stmt::Call { result, custom, args, gate } => {
+                let (result, gate) = (self.result(*result), self.gate(*gate));
                 let name = self.program.customs.get(*custom).map_or("?", |custom| custom.name());
                 let args = args.iter().map(|arg| match *arg {
                     CallArg::Value(value) => self.value(value),
                     CallArg::Address(address) => format!("&{}", self.address(address)),
                 });
                 let args = args.collect::<Vec<String>>().join(", ");
-                format!("{result}call {name} {args}")
+                format!("{result}call {name} {args}{gate}")
             }
         }
     }
@@ -189,17 +168,28 @@ impl Text<'_> {
             }
             Expr::Launch(index) => index.to_string(),
             Expr::Alu { op, args, exact } => {
-                let args: Vec<String> = args.iter().map(|&arg| self.value(arg)).collect();
                 let int = self.program.values.get(value).is_some_and(|dtype| dtype.is_int());
                 let wraps = int && may_wrap(*op) && !exact;
-                format!("{op}{} {}", if wraps { " wrapping" } else { "" }, args.join(", "))
+                format!("{op}{} {}", if wraps { " wrapping" } else { "" }, self.values(args))
             }
-            Expr::Load { address, gate: None } => format!("load {}", self.address(*address)),
-            Expr::Load { address, gate: Some((gate, alt)) } => {
-                let (gate, alt) = (self.value(*gate), self.value(*alt));
-                format!("load {} if {gate} else {alt}", self.address(*address))
+            Expr::Load { address, gate } => {
+                format!("load {}{}", self.address(*address), self.gate(*gate))
             }
         }
+    }
+
+    fn result(&self, result: Option<Value>) -> String {
+        result.map_or(String::new(), |value| format!("{} = ", self.typed(value)))
+    }
+
+    fn gate(&self, gate: Option<(Value, Value)>) -> String {
+        gate.map_or(String::new(), |(gate, alt)| {
+            format!(" if {} else {}", self.value(gate), self.value(alt))
+        })
+    }
+
+    fn values(&self, values: &[Value]) -> String {
+        values.iter().map(|&value| self.value(value)).collect::<Vec<String>>().join(", ")
     }
 
     fn address(&self, address: Address) -> String {

@@ -3,9 +3,9 @@
 //!
 //! Terms and invariants, which [`Program::validate`] checks:
 //!
-//! - A *value* is defined once, by a [`Stmt::Let`], as the variable of a [`Stmt::For`] or
-//!   as the old value of a [`Stmt::Atomic`], and used
-//!   only after that, in the same block or one inside it.
+//! - A *value* is defined once, by a [`Stmt::Let`], as the variable of a [`Stmt::For`], as the old
+//!   value of a [`Stmt::Atomic`] or as the result of a [`Stmt::Call`], and used only after that, in
+//!   the same block or one inside it.
 //! - No value is `index` or `void`: a pass has chosen i32 or i64.
 //! - An [`Address`] counts elements, not bytes. It is within its buffer whenever the statement is
 //!   reached and the gate, if any, is true; a backend neither checks nor assumes more.
@@ -195,6 +195,8 @@ pub enum Stmt {
         custom: usize,
         /// Its arguments.
         args: Vec<CallArg>,
+        /// Gate, and what the result is if it is false; only with `result`.
+        gate: Option<(Value, Value)>,
     },
 }
 
@@ -298,9 +300,14 @@ impl Program {
     ///
     /// If there is no such buffer; [`Program::validate`] rules that out.
     pub fn element(&self, storage: Storage) -> DType {
+        self.find(storage).expect("a program is validated")
+    }
+
+    /// The type of the elements of `storage`, if it exists.
+    fn find(&self, storage: Storage) -> Option<DType> {
         match storage {
-            Storage::Param(slot) => self.params[slot].dtype,
-            Storage::Register(number) => self.registers[number].dtype,
+            Storage::Param(slot) => self.params.get(slot).map(|param| param.dtype),
+            Storage::Register(number) => self.registers.get(number).map(|register| register.dtype),
         }
     }
 }

@@ -34,11 +34,7 @@ impl Size {
                     variables.iter().position(|&v| graph[v].arg == node.arg)?,
                 )]),
                 Op::Cast => sizes.get(&node.src[0])?.clone(),
-                op => {
-                    let operands: Option<Vec<Size>> =
-                        node.src.iter().map(|s| sizes.get(s).cloned()).collect();
-                    Size::op(op, &operands?)?
-                }
+                op => Size::op(op, node.src.iter().map(|s| sizes.get(s)))?,
             };
             sizes.insert(m, size);
         }
@@ -50,25 +46,23 @@ impl Size {
         Size(vec![SizeStep::Constant(value)])
     }
 
-    /// `op`, one of NEG, ADD, SUB, MUL, MAX and MIN, on `operands`; `None` for another op or number
-    /// of operands, or if it gets too long.
-    fn op(op: Op, operands: &[Size]) -> Option<Size> {
-        let known = matches!(op, Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min);
-        if !(known && op.arity().admits(operands.len())) {
+    /// `op`, one of NEG, ADD, SUB, MUL, MAX and MIN, on its `operands`; `None` for another op, if an
+    /// operand is missing, or if it gets too long.
+    fn op<'a>(op: Op, operands: impl Iterator<Item = Option<&'a Size>>) -> Option<Size> {
+        if !matches!(op, Op::Neg | Op::Add | Op::Sub | Op::Mul | Op::Max | Op::Min) {
             return None;
         }
-        if operands.iter().map(|size| size.0.len()).sum::<usize>() > MAX_STEPS {
+        let mut steps: Vec<SizeStep> = Vec::new();
+        for operand in operands {
+            steps.extend(&operand?.0);
+        }
+        if steps.len() > MAX_STEPS {
             return None;
         }
-        let mut steps: Vec<SizeStep> = operands.iter().flat_map(|size| size.0.clone()).collect();
         steps.push(SizeStep::Op(op));
         let size = Size(steps);
         // The less is left for a launch, the better it reads.
-        let known = !size.0.iter().any(|step| matches!(step, SizeStep::Variable(_)));
-        Some(match size.value(&[]).filter(|_| known) {
-            Some(value) => Size::constant(value),
-            None => size,
-        })
+        Some(size.value(&[]).map_or(size, Size::constant))
     }
 
     /// The value if it is a constant; 0 if that is negative.
@@ -86,59 +80,57 @@ impl Size {
     }
 
     fn value(&self, variables: &[i64]) -> Option<i128> {
-        let mut stack: Vec<i128> = Vec::new();
-        for step in &self.0 {
-            let value = match *step {
-                SizeStep::Constant(value) => value,
-                SizeStep::Variable(number) => (*variables.get(number)?).into(),
-                SizeStep::Op(Op::Neg) => stack.pop()?.checked_neg()?,
-                SizeStep::Op(op) => {
-                    let (y, x) = (stack.pop()?, stack.pop()?);
-                    match op {
-                        Op::Add => x.checked_add(y)?,
-                        Op::Sub => x.checked_sub(y)?,
-                        Op::Mul => x.checked_mul(y)?,
-                        Op::Max => x.max(y),
-                        _ => x.min(y),
-                    }
-                }
-            };
-            stack.push(value);
-        }
-        stack.pop()
+        self.fold(|step, operands: &[i128]| match (step, operands) {
+            (SizeStep::Constant(value), _) => Some(value),
+            (SizeStep::Variable(number), _) => variables.get(number).map(|&value| value.into()),
+            (SizeStep::Op(Op::Neg), &[x]) => x.checked_neg(),
+            (SizeStep::Op(Op::Add), &[x, y]) => x.checked_add(y),
+            (SizeStep::Op(Op::Sub), &[x, y]) => x.checked_sub(y),
+            (SizeStep::Op(Op::Mul), &[x, y]) => x.checked_mul(y),
+            (SizeStep::Op(Op::Max), &[x, y]) => Some(x.max(y)),
+            (SizeStep::Op(Op::Min), &[x, y]) => Some(x.min(y)),
+            (SizeStep::Op(_), _) => None,
+        })
     }
 
     /// The text in a language of the C family, with these names of the variables.
     pub fn text(&self, names: &[impl AsRef<str>]) -> String {
         // Each text, and whether it needs parentheses as an operand.
-        let mut stack: Vec<(String, bool)> = Vec::new();
-        for step in &self.0 {
-            let mut pop = || {
-                let (text, loose) = stack.pop().unwrap_or_default();
-                if loose { format!("({text})") } else { text }
-            };
-            let text = match *step {
-                SizeStep::Constant(value) => (value.to_string(), value < 0),
-                SizeStep::Variable(number) => match names.get(number) {
+        let text = self.fold(|step, operands: &[(String, bool)]| {
+            let operand =
+                |(text, loose): &_| if *loose { format!("({text})") } else { String::clone(text) };
+            let operands: Vec<String> = operands.iter().map(operand).collect();
+            Some(match (step, operands.as_slice()) {
+                (SizeStep::Constant(value), _) => (value.to_string(), value < 0),
+                (SizeStep::Variable(number), _) => match names.get(number) {
                     Some(name) => (name.as_ref().to_string(), false),
                     None => (format!("variable.{number}"), false),
                 },
-                SizeStep::Op(Op::Neg) => (format!("-{}", pop()), true),
-                SizeStep::Op(op) => {
-                    let (y, x) = (pop(), pop());
-                    let text = match op {
-                        Op::Add => format!("{x} + {y}"),
-                        Op::Sub => format!("{x} - {y}"),
-                        Op::Mul => format!("{x} * {y}"),
-                        Op::Max => format!("{y} < {x} ? {x} : {y}"),
-                        _ => format!("{x} < {y} ? {x} : {y}"),
-                    };
-                    (text, true)
-                }
+                (SizeStep::Op(Op::Neg), [x]) => (format!("-{x}"), true),
+                (SizeStep::Op(Op::Add), [x, y]) => (format!("{x} + {y}"), true),
+                (SizeStep::Op(Op::Sub), [x, y]) => (format!("{x} - {y}"), true),
+                (SizeStep::Op(Op::Mul), [x, y]) => (format!("{x} * {y}"), true),
+                (SizeStep::Op(Op::Max), [x, y]) => (format!("{y} < {x} ? {x} : {y}"), true),
+                (SizeStep::Op(Op::Min), [x, y]) => (format!("{x} < {y} ? {x} : {y}"), true),
+                (SizeStep::Op(_), _) => return None,
+            })
+        });
+        text.unwrap_or_default().0
+    }
+
+    /// What `apply` makes of the last step, given each step and what it made of its operands.
+    fn fold<T>(&self, apply: impl Fn(SizeStep, &[T]) -> Option<T>) -> Option<T> {
+        let mut stack: Vec<T> = Vec::new();
+        for &step in &self.0 {
+            let operands = match step {
+                SizeStep::Constant(_) | SizeStep::Variable(_) => 0,
+                SizeStep::Op(Op::Neg) => 1,
+                SizeStep::Op(_) => 2,
             };
-            stack.push(text);
+            let operands = stack.split_off(stack.len().checked_sub(operands)?);
+            stack.push(apply(step, &operands)?);
         }
-        stack.pop().unwrap_or_default().0
+        stack.pop()
     }
 }
 

@@ -1,30 +1,19 @@
-use std::fmt;
-
 use slotmap::SecondaryMap;
 use thiserror::Error;
-use uop::{CustomArg, DType, Op};
+use uop::{Contract, CustomArg, DType, Interval, Op};
 
-use super::display::{Step, Walk, defined_by, may_wrap, numbers};
-use super::{Address, CallArg, Expr, Launch, LaunchIndex, Program, Stmt, Storage, Value};
+use super::display::{Step, body_of, defined_by, may_wrap, numbers, walk};
+use super::{
+    Address, CallArg, Expr, Launch, LaunchIndex, Program, ProgramVariable, Stmt, Storage, Value,
+};
 
 /// Everything that is wrong with a [`Program`], in the order of its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", text(.errors, "\n"))]
 pub struct ProgramErrors {
     /// The violations; at least one.
     pub errors: Vec<ProgramError>,
 }
-
-impl fmt::Display for ProgramErrors {
-    /// One violation per line.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, error) in self.errors.iter().enumerate() {
-            write!(f, "{}{error}", if i > 0 { "\n" } else { "" })?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for ProgramErrors {}
 
 /// One violation.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -84,16 +73,13 @@ impl Validator<'_> {
         for (slot, param) in program.params.iter().enumerate() {
             self.place = format!("param {slot}");
             self.name(&param.name);
-            let same = |other: &super::ProgramParam| other.name == param.name;
-            if let Some(other) = program.params[..slot].iter().position(same) {
+            let before = &program.params[..slot];
+            if let Some(other) = before.iter().position(|other| other.name == param.name) {
                 self.error(format!("the name {:?} is also that of param {other}", param.name));
             }
             // The greatest that the variables allow: where a length falls as one rises, both ends.
-            let ends: [Vec<i64>; 2] = [
-                program.variables.iter().map(|variable| variable.lo).collect(),
-                program.variables.iter().map(|variable| variable.hi).collect(),
-            ];
-            for variables in ends {
+            for end in [|v: &ProgramVariable| v.lo, |v: &ProgramVariable| v.hi] {
+                let variables: Vec<i64> = program.variables.iter().map(end).collect();
                 match param.shape_at(&variables) {
                     Some(shape) => self.buffer(param.dtype, &shape),
                     None => self.error("a length that is not known"),
@@ -103,10 +89,11 @@ impl Validator<'_> {
         for (number, variable) in program.variables.iter().enumerate() {
             self.place = format!("variable {number}");
             self.name(&variable.name);
-            let range = variable.dtype.int_range().filter(|_| variable.dtype.is_index());
-            let fits = |value: i64| range.is_some_and(|(lo, hi)| (lo..=hi).contains(&value.into()));
-            if !(variable.lo <= variable.hi && fits(variable.lo) && fits(variable.hi)) {
-                self.error(format!("{} to {} of {}", variable.lo, variable.hi, variable.dtype));
+            let ProgramVariable { dtype, lo, hi, .. } = *variable;
+            let within = Interval::of(dtype);
+            let fits = [lo, hi].iter().all(|&end| within.contains(end.into()));
+            if !(dtype.is_index() && dtype.size().is_some() && lo <= hi && fits) {
+                self.error(format!("{lo} to {hi} of {dtype}"));
             }
         }
         for (number, register) in program.registers.iter().enumerate() {
@@ -115,9 +102,9 @@ impl Validator<'_> {
         }
         self.place = "program".to_string();
         let undefined = program.values.keys().filter(|&value| !self.numbers.contains_key(value));
-        match undefined.count() {
-            0 => {}
-            undefined => self.error(format!("{undefined} values are never defined")),
+        let undefined = undefined.count();
+        if undefined > 0 {
+            self.error(format!("{undefined} values are never defined"));
         }
     }
 
@@ -142,100 +129,91 @@ impl Validator<'_> {
     }
 
     fn body(&mut self) {
-        // What each open block defines.
-        let mut scopes: Vec<Vec<Value>> = vec![Vec::new()];
-        let mut walk = Walk::new(&self.program.body);
-        while let Some(step) = walk.next() {
-            let Step::Stmt(stmt) = step else {
-                for value in scopes.pop().unwrap_or_default() {
-                    self.seen.insert(value, false);
+        // How many statements of each open body came before, outermost first.
+        let mut path = vec![0];
+        for step in walk(&self.program.body) {
+            let stmt = match step {
+                Step::Stmt(stmt) => stmt,
+                // The variable of a loop belongs to its body.
+                Step::Close(stmt) => {
+                    let defined = body_of(stmt).into_iter().flatten().chain([stmt]);
+                    for value in defined.filter_map(defined_by) {
+                        self.seen.insert(value, false);
+                    }
+                    path.pop();
+                    *path.last_mut().expect("the program is open") += 1;
+                    continue;
                 }
-                continue;
             };
             let before = self.errors.len();
-            self.stmt(stmt);
-            // The variable of a loop belongs to its body.
-            if matches!(stmt, Stmt::For { .. } | Stmt::If { .. }) {
-                scopes.push(Vec::new());
-            }
             let defined = defined_by(stmt);
+            let result = defined.and_then(|value| self.program.values.get(value).copied());
+            self.stmt(stmt, result);
             if let Some(value) = defined {
-                let dtype = self.program.values.get(value).copied().unwrap_or(DType::Void);
+                let dtype = result.unwrap_or(DType::Void);
                 if dtype.size().is_none() {
                     self.error(format!("a value of {dtype}"));
                 }
                 if self.seen.insert(value, true).is_some() {
                     self.error("defined again; each value has one definition");
                 }
-                scopes.last_mut().expect("the body is open").push(value);
             }
             let number = defined.and_then(|value| self.numbers.get(value));
             for error in &mut self.errors[before..] {
                 error.place = match number {
                     Some(number) => format!("v{number}"),
-                    None => format!("statement {}", walk.path(stmt)),
+                    None => format!("statement {}", text(&path, ".")),
                 };
+            }
+            match body_of(stmt) {
+                Some(_) => path.push(0),
+                None => *path.last_mut().expect("the program is open") += 1,
             }
         }
     }
 
-    fn stmt(&mut self, stmt: &Stmt) {
+    /// Checks `stmt` but for its body; `result` is the type of what it defines.
+    fn stmt(&mut self, stmt: &Stmt, result: Option<DType>) {
         match stmt {
-            Stmt::Let { value, expr } => {
-                if let Some(&dtype) = self.program.values.get(*value) {
-                    self.expr(dtype, expr);
-                }
-            }
-            Stmt::For { var, lo, hi, .. } => {
-                let var = self.program.values.get(*var).copied();
+            Stmt::Let { expr, .. } => self.expr(result.unwrap_or(DType::Void), expr),
+            Stmt::For { lo, hi, .. } => {
                 for (role, value) in [("the first value", *lo), ("the end", *hi)] {
-                    let found = self.integer(role, value);
-                    if let (Some(found), Some(var)) = (found, var)
-                        && found != var
-                    {
-                        self.wrong(role, found, var.name());
+                    if let Some(found) = self.integer(role, value) {
+                        self.is(role, found, result.unwrap_or(DType::Void));
                     }
                 }
             }
             Stmt::If { cond, .. } => self.expect("the condition", *cond, DType::Bool),
             Stmt::Store { address, value } => self.write(*address, &[*value]),
-            Stmt::Atomic { op, address, values, old, gate } => {
+            Stmt::Atomic { op, address, values, old: _, gate } => {
                 self.write(*address, values);
-                let count = values.len();
+                let (name, count) = (op.name(), values.len());
                 if count != op.values() {
-                    self.error(format!("atomic {} of {count} values", op.name()));
+                    self.error(format!("atomic {name} of {count} values"));
                 }
                 if let Storage::Register(number) = address.storage {
                     self.error(format!("atomic on reg.{number}, which is one work-item's"));
                 }
-                let Some(dtype) = self.element(address.storage) else { return };
-                if op.works_on(dtype).is_err() {
-                    self.error(format!("no atomic {} of {dtype}", op.name()));
-                }
-                if let Some(&old) = old.and_then(|old| self.program.values.get(old)) {
-                    self.is("the old value", old, dtype);
-                }
-                if let Some((gate, alt)) = gate {
-                    self.expect("the gate", *gate, DType::Bool);
-                    self.expect("the alternative", *alt, dtype);
-                    if old.is_none() {
-                        self.error("an alternative of no value");
+                if let Some(element) = self.program.find(address.storage) {
+                    if op.works_on(element).is_err() {
+                        self.error(format!("no atomic {name} of {element}"));
                     }
+                    self.is("the old value", result.unwrap_or(element), element);
                 }
+                self.gate(*gate, result);
             }
-            Stmt::Call { result, custom, args } => {
-                let dtype = result.and_then(|v| self.program.values.get(v).copied());
-                self.call(dtype.unwrap_or(DType::Void), *custom, args);
+            Stmt::Call { result: _, custom, args, gate } => {
+                let Some(custom) = self.program.customs.get(*custom) else {
+                    return self.error(format!("there is no custom {custom}"));
+                };
+                self.call(custom.contract(), args);
+                self.is("the result", result.unwrap_or(DType::Void), custom.contract().result);
+                self.gate(*gate, result);
             }
         }
     }
 
-    fn call(&mut self, result: DType, custom: usize, args: &[CallArg]) {
-        let Some(custom) = self.program.customs.get(custom) else {
-            return self.error(format!("there is no custom {custom}"));
-        };
-        let contract = custom.contract();
-        self.is("the result", result, contract.result);
+    fn call(&mut self, contract: &Contract, args: &[CallArg]) {
         if args.len() != contract.args.len() {
             self.error(format!("{} arguments, expected {}", args.len(), contract.args.len()));
         }
@@ -245,11 +223,7 @@ impl Validator<'_> {
                     self.expect("an argument", value, dtype);
                 }
                 (CallArg::Address(address), CustomArg::Pointer { dtype, .. }) => {
-                    if contract.effect.changes() {
-                        self.mutable(address);
-                    }
-                    self.address(address);
-                    if let Some(element) = self.element(address.storage) {
+                    if let Some(element) = self.address(address, contract.effect.changes()) {
                         self.is("what is pointed to", element, dtype);
                     }
                 }
@@ -267,12 +241,12 @@ impl Validator<'_> {
             }
             Expr::Launch(index) => {
                 let grid = matches!(self.program.launch, Launch::Grid { .. });
-                let variable = |number: usize| self.program.variables.get(number);
                 let (exists, narrow) = match *index {
                     LaunchIndex::Block(dim) | LaunchIndex::Item(dim) => (grid && dim < 3, true),
                     LaunchIndex::Begin | LaunchIndex::End => (!grid, false),
                     LaunchIndex::Variable(number) => {
-                        (variable(number).is_some_and(|v| v.dtype == dtype), true)
+                        let variable = self.program.variables.get(number);
+                        (variable.is_some_and(|variable| variable.dtype == dtype), true)
                     }
                 };
                 if !exists {
@@ -291,53 +265,54 @@ impl Validator<'_> {
                     return;
                 };
                 match result(*op, &operands, dtype) {
-                    None => self.error(format!("{op} does not work on {}", list(&operands))),
                     Some(expected) => self.is("the result", dtype, expected),
+                    None => {
+                        let operands = text(&operands, " and ");
+                        self.error(format!("{op} does not work on {operands}"));
+                    }
                 }
             }
             Expr::Load { address, gate } => {
-                self.address(*address);
-                if let Some(element) = self.element(address.storage) {
+                if let Some(element) = self.address(*address, false) {
                     self.is("what is loaded", dtype, element);
                 }
-                if let Some((gate, alt)) = gate {
-                    self.expect("the gate", *gate, DType::Bool);
-                    self.expect("the alternative", *alt, dtype);
-                }
+                self.gate(*gate, Some(dtype));
             }
+        }
+    }
+
+    /// Checks a gate and the alternative of what gives a `result`.
+    fn gate(&mut self, gate: Option<(Value, Value)>, result: Option<DType>) {
+        let Some((gate, alt)) = gate else { return };
+        self.expect("the gate", gate, DType::Bool);
+        match result {
+            Some(dtype) => self.expect("the alternative", alt, dtype),
+            None => self.error("an alternative of no value"),
         }
     }
 
     fn write(&mut self, address: Address, values: &[Value]) {
-        self.address(address);
-        let Some(element) = self.element(address.storage) else { return };
+        let Some(element) = self.address(address, true) else { return };
         for &value in values {
             self.expect("what is written", value, element);
         }
-        self.mutable(address);
     }
 
-    fn mutable(&mut self, address: Address) {
-        if let Storage::Param(slot) = address.storage
-            && self.program.params.get(slot).is_some_and(|param| !param.mutable)
-        {
-            self.error(format!("writes {}, which is not mutable", self.program.params[slot].name));
-        }
-    }
-
-    fn address(&mut self, address: Address) {
+    /// The type of the element at `address`, if its buffer exists.
+    fn address(&mut self, address: Address, writes: bool) -> Option<DType> {
         self.integer("an offset", address.offset);
-        if self.element(address.storage).is_none() {
+        if let Storage::Param(slot) = address.storage
+            && let Some(param) = self.program.params.get(slot)
+            && writes
+            && !param.mutable
+        {
+            self.error(format!("writes {}, which is not mutable", param.name));
+        }
+        let element = self.program.find(address.storage);
+        if element.is_none() {
             self.error(format!("there is no {:?}", address.storage));
         }
-    }
-
-    /// The type of the elements of `storage`, if it exists.
-    fn element(&self, storage: Storage) -> Option<DType> {
-        match storage {
-            Storage::Param(slot) => self.program.params.get(slot).map(|param| param.dtype),
-            Storage::Register(number) => self.program.registers.get(number).map(|r| r.dtype),
-        }
+        element
     }
 
     /// The type of `value`, if it is defined here.
@@ -353,11 +328,11 @@ impl Validator<'_> {
     /// The type of `value`, an i32 or i64.
     fn integer(&mut self, role: &'static str, value: Value) -> Option<DType> {
         let found = self.used(role, value)?;
-        let sized = matches!(found, DType::I32 | DType::I64);
-        if !sized {
+        if !found.is_index() {
             self.wrong(role, found, "i32 or i64");
+            return None;
         }
-        sized.then_some(found)
+        Some(found)
     }
 
     fn expect(&mut self, role: &'static str, value: Value, expected: DType) {
@@ -377,8 +352,9 @@ impl Validator<'_> {
     }
 }
 
-fn list(dtypes: &[DType]) -> String {
-    dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(" and ")
+/// The texts of `items`, `separator` between them.
+fn text(items: &[impl ToString], separator: &str) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<String>>().join(separator)
 }
 
 /// The type of `op` on operands of these types, where it `states` one that; `None` if it does not

@@ -8,7 +8,7 @@
 use uop::{Bounds, Graph, Id, Interval, Op, Order};
 
 use super::affine::Affine;
-use super::{buffer_name, corners, describe, index_of, open_at, value_at};
+use super::{buffer_name, describe, instances, strip_after};
 use crate::error::{LowerError, LowerErrorKind};
 
 /// A part of the proof that is missing: one axis of one address of an access, and which end is
@@ -46,10 +46,8 @@ pub fn missing(
     };
     let mut missing = Vec::new();
     for (address, &(n, elements)) in graph[access].pointers().iter().enumerate() {
-        let index = index_of(graph, n);
-        let Some(view) = graph.shape(index) else {
-            continue;
-        };
+        let index = strip_after(graph, n);
+        let view = graph.shape(index).expect("the verifier rejects an index of no view");
         for (axis, (&length, &i)) in view.iter().zip(&graph[index].src[1..]).enumerate() {
             // How many more of this axis are touched.
             let more = if axis + 1 == view.len() { elements - 1 } else { 0 };
@@ -112,28 +110,15 @@ fn refute(
     (address, axis, length, i, more): (Id, usize, Id, Id, i128),
 ) -> Result<(), LowerError> {
     let ranges = order.regions().open(access);
-    for point in corners(graph, bounds, ranges).unwrap_or_default() {
-        let at = |n| value_at(graph, bounds, ranges, &point, n);
-        let (Some(index), Some(length)) = (at(i), at(length)) else {
-            continue;
-        };
+    for (point, values) in instances(graph, bounds, ranges, access, &[i, length]) {
+        let (index, length) = (values[0], values[1]);
         let index = if index < 0 { index } else { index.saturating_add(more) };
-        if (0..length).contains(&index)
-            || !open_at(graph, bounds, ranges, &point, graph[access].gate())
-        {
-            continue;
+        if !(0..length).contains(&index) {
+            let buffer = buffer_name(graph, graph.storage(address).unwrap_or(access));
+            let point = describe(graph, order, ranges, &point);
+            let kind = LowerErrorKind::OutOfBounds { buffer, axis, index, length, point };
+            return Err(kind.at(graph, access));
         }
-        let storage = graph.storage(address).unwrap_or(access);
-        return Err(LowerError {
-            node: graph.origin(access),
-            kind: LowerErrorKind::OutOfBounds {
-                buffer: buffer_name(graph, storage),
-                axis,
-                index,
-                length,
-                point: describe(graph, order, ranges, &point),
-            },
-        });
     }
     Ok(())
 }

@@ -5,7 +5,8 @@ pub mod affine;
 pub mod bounds;
 pub mod races;
 
-use uop::{Bounds, Graph, Id, Op, Order};
+use uop::bounds::Facts;
+use uop::{Bounds, Graph, Id, Interval, Op, Order};
 
 use crate::error::Point;
 
@@ -33,23 +34,24 @@ fn corners(graph: &Graph, bounds: &mut Bounds, ranges: &[Id]) -> Option<Vec<Vec<
     Some(points)
 }
 
-/// The value of the integer or boolean `n` where the ranges have the values of `point`, if it
-/// follows from them alone.
-fn value_at(graph: &Graph, bounds: &Bounds, ranges: &[Id], point: &[i128], n: Id) -> Option<i128> {
-    let facts: uop::bounds::Facts =
-        ranges.iter().zip(point).map(|(&r, &v)| (r, uop::Interval::exactly(v))).collect();
-    bounds.given(graph, &facts, n).single()
-}
-
-/// Whether the gate, if there is one, is certainly true at `point`.
-fn open_at(
-    graph: &Graph,
-    bounds: &Bounds,
-    ranges: &[Id],
-    point: &[i128],
-    gate: Option<Id>,
-) -> bool {
-    gate.is_none_or(|gate| value_at(graph, bounds, ranges, point, gate) == Some(1))
+/// The instances of `access` at [`corners`] of its `ranges` where its gate is certainly true and
+/// each of `wanted` has a known value: the point, and these values.
+fn instances<'a>(
+    graph: &'a Graph,
+    bounds: &'a mut Bounds,
+    ranges: &'a [Id],
+    access: Id,
+    wanted: &'a [Id],
+) -> impl Iterator<Item = (Vec<i128>, Vec<i128>)> + 'a {
+    let points = corners(graph, bounds, ranges).unwrap_or_default();
+    points.into_iter().filter_map(move |point| {
+        let pairs = ranges.iter().zip(&point).map(|(&r, &v)| (r, Interval::exactly(v)));
+        let facts: Facts = pairs.collect();
+        let at = |n: Id| bounds.given(graph, &facts, n).single();
+        let open = graph[access].gate().is_none_or(|gate| at(gate) == Some(1));
+        let values: Vec<i128> = wanted.iter().map(|&n| at(n)).collect::<Option<_>>()?;
+        open.then_some((point, values))
+    })
 }
 
 /// A point for a message, outermost range first.
@@ -59,9 +61,9 @@ fn describe(graph: &Graph, order: &Order, ranges: &[Id], point: &[i128]) -> Poin
     Point(pairs.into_iter().map(|(r, v)| (graph.origin(r), v)).collect())
 }
 
-/// The INDEX of an address.
-pub(crate) fn index_of(graph: &Graph, address: Id) -> Id {
-    let mut n = address;
+/// `n` without the AFTERs around it: the INDEX of an address.
+pub(crate) fn strip_after(graph: &Graph, n: Id) -> Id {
+    let mut n = n;
     while graph[n].op == Op::After {
         n = graph[n].src[0];
     }

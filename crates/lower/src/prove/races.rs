@@ -7,13 +7,12 @@
 //! edges order them. Failing both, a small search looks for two instances to show; failing that
 //! too, the answer is unknown, which is an error unless the store carries the waiver.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use uop::{Bounds, Graph, Id, Instance, Interval, Op, Order, Relation, conflict};
 
 use super::affine::Affine;
-use super::{buffer_name, corners, describe, index_of, open_at, value_at};
+use super::{buffer_name, describe, instances, strip_after};
 use crate::error::{LowerError, LowerErrorKind};
 
 /// Checks every pair of conflicting accesses of the kernel `root`.
@@ -26,13 +25,11 @@ pub fn check(graph: &Graph, root: Id) -> Result<(), LowerError> {
     let mut bounds = Bounds::new();
     let mut accesses: Vec<Access> = Vec::new();
     for node in graph.reachable(root) {
+        // A gate that is never true: no access.
+        let Some(facts) = bounds.facts(graph, graph[node].gate()) else { continue };
         for (address, elements) in graph[node].pointers() {
-            let (Some(storage), Some(facts)) =
-                (graph.storage(address), bounds.facts(graph, graph[node].gate()))
-            else {
-                // A gate that is never true: no access.
-                continue;
-            };
+            let storage = graph.storage(address);
+            let storage = storage.expect("the verifier rejects an address of no buffer");
             let open = order.regions().open(node).iter();
             let at = open.map(|&r| (r, bounds.given(graph, &facts, r))).collect();
             accesses.push(Access { node, address, elements, storage, at });
@@ -41,13 +38,13 @@ pub fn check(graph: &Graph, root: Id) -> Result<(), LowerError> {
     let written: BTreeSet<Id> =
         accesses.iter().filter(|a| graph[a.node].is_effect()).map(|a| a.storage).collect();
     let forms = Affine::all(graph, root);
-    let mut prover = Prover { graph, order: &order, bounds, forms: &forms, written: &written };
     let waived = |n: Id| graph[n].access().is_some_and(|access| access.assume_disjoint);
     for (i, a) in accesses.iter().enumerate() {
         for b in &accesses[i..] {
             let waived = waived(a.node) || waived(b.node);
             if a.storage == b.storage && conflict(graph, a.node, b.node) && !waived {
-                prover.pair(a, b)?;
+                let (order, bounds, forms, written) = (&order, &mut bounds, &forms, &written);
+                Pair { graph, order, bounds, forms, written, a, b }.check()?;
             }
         }
     }
@@ -70,27 +67,35 @@ impl Access {
     fn range(&self, r: Id) -> Option<Interval> {
         self.at.iter().find(|(range, _)| *range == r).map(|&(_, interval)| interval)
     }
+
+    /// The index of each axis.
+    fn indices<'g>(&self, graph: &'g Graph) -> &'g [Id] {
+        &graph[strip_after(graph, self.address)].src[1..]
+    }
 }
 
 /// What two instances are taken to agree on: ranges, by id.
 type Equal = BTreeSet<Id>;
 
-struct Prover<'g> {
+/// Two accesses that conflict, and what is known of the kernel.
+struct Pair<'g> {
     graph: &'g Graph,
     order: &'g Order,
-    bounds: Bounds,
+    bounds: &'g mut Bounds,
     /// The normal form of each node, by id.
     forms: &'g [Option<Affine>],
     written: &'g BTreeSet<Id>,
+    a: &'g Access,
+    b: &'g Access,
 }
 
 /// "The two addresses are one element": forms that are equal then.
-type Equations<'g> = Vec<(Cow<'g, Affine>, Cow<'g, Affine>)>;
+type Equations = Vec<(Affine, Affine)>;
 
-impl<'g> Prover<'g> {
-    fn pair(&mut self, a: &Access, b: &Access) -> Result<(), LowerError> {
-        let regions = self.order.regions();
-        let (left, right) = (regions.open(a.node), regions.open(b.node));
+impl Pair<'_> {
+    fn check(&mut self) -> Result<(), LowerError> {
+        let (order, a, b) = (self.order, self.a, self.b);
+        let [left, right] = [a, b].map(|access| order.regions().open(access.node));
         let parallel = |r: &&Id| self.graph.axis(**r).kind.is_parallel();
         let shared = |r: &&Id| left.contains(r) && right.contains(r);
         let mut forced = Equal::new();
@@ -103,68 +108,55 @@ impl<'g> Prover<'g> {
                 forced.insert(r);
             }
         }
-        let equations = self.equations(a, b).unwrap_or_default();
-        if self.solve(&equations, (a, b), &mut forced) {
+        let mut parallel = left.iter().chain(right).filter(parallel);
+        let equations = self.equations().unwrap_or_default();
+        if self.solve(&equations, &mut forced) {
             return Ok(());
         }
-        let all_agree = left.iter().chain(right).filter(parallel).all(|r| forced.contains(r));
-        if all_agree {
+        if parallel.all(|r| forced.contains(r)) {
             let edge = if a.node == b.node {
                 a.address == b.address
             } else {
-                self.order.reaches(a.node, b.node) || self.order.reaches(b.node, a.node)
+                order.reaches(a.node, b.node) || order.reaches(b.node, a.node)
             };
             // Without an edge they must not meet at one point either.
             let mut same_point: Equal = left.iter().filter(shared).copied().collect();
-            if edge || self.solve(&equations, (a, b), &mut same_point) {
+            if edge || self.solve(&equations, &mut same_point) {
                 return Ok(());
             }
         }
-        Err(self.refute(a, b))
+        Err(self.refute())
     }
 
     /// The equations, per axis if both look at the buffer through the same shape, else for the
     /// flat index. `None` if they cannot be written down.
-    fn equations(&self, a: &Access, b: &Access) -> Option<Equations<'g>> {
-        let (graph, forms) = (self.graph, self.forms);
+    fn equations(&self) -> Option<Equations> {
+        let (graph, a, b) = (self.graph, self.a, self.b);
+        let form = |i: &Id| self.forms[i.index()].as_ref();
         let (view, other) = (graph.shape(a.address)?, graph.shape(b.address)?);
-        let form = |i: &Id| forms[i.index()].as_ref();
-        let indices = |access: &Access| &graph[index_of(graph, access.address)].src[1..];
-        let (left, right) = (indices(a), indices(b));
         if view == other {
-            let pairs = left.iter().zip(right);
-            return pairs
-                .map(|(i, j)| Some((Cow::Borrowed(form(i)?), Cow::Borrowed(form(j)?))))
-                .collect();
+            let pairs = a.indices(graph).iter().zip(b.indices(graph));
+            return pairs.map(|(i, j)| Some((form(i)?.clone(), form(j)?.clone()))).collect();
         }
-        let flat = |indices: &[Id], view: &[Id]| {
-            let mut flat = Affine::default();
-            for (i, &length) in indices.iter().zip(view) {
-                flat = form(i)?.plus(&flat, graph.as_int(length)?)?;
-            }
-            Some(Cow::Owned(flat))
+        let flat = |access: &Access, view: &[Id]| {
+            let pairs = access.indices(graph).iter().zip(view);
+            pairs.into_iter().try_fold(Affine::default(), |flat, (i, &length)| {
+                form(i)?.plus(&flat, graph.as_int(length)?)
+            })
         };
-        Some(vec![(flat(left, view)?, flat(right, other)?)])
+        Some(vec![(flat(a, view)?, flat(b, other)?)])
     }
 
     /// Adds to `equal` the ranges that the equations force to agree; true if there is no solution.
-    fn solve(
-        &mut self,
-        equations: &Equations<'_>,
-        pair: (&Access, &Access),
-        equal: &mut Equal,
-    ) -> bool {
+    fn solve(&mut self, equations: &Equations, equal: &mut Equal) -> bool {
         loop {
             let known = equal.len();
             for (axis, (left, right)) in equations.iter().enumerate() {
-                let Some(mut equation) = self.equation(left, right, pair, equal) else { continue };
+                let Some(mut equation) = self.equation(left, right, equal) else { continue };
                 // Elements in a row are those of the last axis.
-                let (a, b) = pair;
-                for (sign, access) in [(1, a), (-1, b)] {
-                    if axis + 1 == equations.len() && access.elements > 1 {
-                        let within = Interval::new(0, access.elements - 1);
-                        equation.add(None, sign, within);
-                    }
+                if axis + 1 == equations.len() {
+                    equation.add(None, 1, Interval::new(0, self.a.elements - 1));
+                    equation.add(None, -1, Interval::new(0, self.b.elements - 1));
                 }
                 if equation.has_no_solution() {
                     return true;
@@ -178,13 +170,7 @@ impl<'g> Prover<'g> {
     }
 
     /// `left - right = 0` where the ranges of `equal` agree, in as few unknowns as possible.
-    fn equation(
-        &mut self,
-        left: &Affine,
-        right: &Affine,
-        (a, b): (&Access, &Access),
-        equal: &Equal,
-    ) -> Option<Equation> {
+    fn equation(&mut self, left: &Affine, right: &Affine, equal: &Equal) -> Option<Equation> {
         let mut equation =
             Equation { constant: left.constant.checked_sub(right.constant)?, unknowns: Vec::new() };
         let atoms: BTreeSet<Id> =
@@ -192,7 +178,7 @@ impl<'g> Prover<'g> {
         for atom in atoms {
             let (c, d) = (left.coefficient(atom), right.coefficient(atom));
             let anywhere = self.bounds.get(self.graph, atom);
-            let (v, w) = (a.range(atom), b.range(atom));
+            let (v, w) = (self.a.range(atom), self.b.range(atom));
             if self.agrees(atom, equal) {
                 // One unknown on both sides.
                 if c != d {
@@ -224,85 +210,56 @@ impl<'g> Prover<'g> {
     }
 
     /// The error for a pair that is not proved: with two instances if a search finds some.
-    fn refute(&mut self, a: &Access, b: &Access) -> LowerError {
-        let graph = self.graph;
+    fn refute(&mut self) -> LowerError {
+        let (graph, order, a, b) = (self.graph, self.order, self.a, self.b);
         let buffer = buffer_name(graph, a.storage);
-        if let Some((v, w)) = self.witness(a, b) {
-            let index = index_of(self.graph, a.address);
-            let left = self.order.regions().open(a.node);
-            let element: Vec<String> = graph[index].src[1..]
-                .iter()
-                .filter_map(|&i| value_at(graph, &self.bounds, left, &v, i))
-                .map(|i| i.to_string())
-                .collect();
-            return LowerError {
-                node: graph.origin(a.node),
-                kind: LowerErrorKind::Race {
-                    buffer,
-                    at: describe(graph, self.order, left, &v),
-                    other: graph.origin(b.node),
-                    other_at: describe(graph, self.order, self.order.regions().open(b.node), &w),
-                    element: element.join(", ").into(),
-                },
-            };
-        }
-        let data = [a, b].into_iter().find_map(|access| {
-            let index = index_of(self.graph, access.address);
-            let indices = graph[index].src[1..].iter();
-            indices.flat_map(|&i| graph.reachable(i)).find(|&n| graph[n].is_access())
-        });
-        LowerError {
-            node: graph.origin(a.node),
-            kind: LowerErrorKind::MaybeRace {
+        let other = graph.origin(b.node);
+        let kind = if let Some([v, w, element]) = self.witness() {
+            let element: Vec<String> = element.iter().map(i128::to_string).collect();
+            LowerErrorKind::Race {
                 buffer,
-                other: graph.origin(b.node),
-                data: data.map(|n| graph.origin(n)),
-            },
-        }
+                at: describe(graph, order, order.regions().open(a.node), &v),
+                other,
+                other_at: describe(graph, order, order.regions().open(b.node), &w),
+                element: element.join(", ").into(),
+            }
+        } else {
+            let mut indices = [a, b].into_iter().flat_map(|access| access.indices(graph));
+            let access = |&i: &Id| graph.reachable(i).into_iter().find(|&n| graph[n].is_access());
+            let data = indices.find_map(access).map(|n| graph.origin(n));
+            LowerErrorKind::MaybeRace { buffer, other, data }
+        };
+        kind.at(graph, a.node)
     }
 
-    /// Two instances that meet without an order, if a small search over corners finds some.
-    fn witness(&mut self, a: &Access, b: &Access) -> Option<(Vec<i128>, Vec<i128>)> {
-        let graph = self.graph;
-        let regions = self.order.regions();
-        let (left, right) = (regions.open(a.node), regions.open(b.node));
+    /// Two instances that meet without an order, and the element that the first touches, if a small
+    /// search over corners finds some.
+    fn witness(&mut self) -> Option<[Vec<i128>; 3]> {
+        let (graph, order, a, b) = (self.graph, self.order, self.a, self.b);
         if graph.shape(a.address)? != graph.shape(b.address)? {
             return None;
         }
-        let indices = |address: Id| &graph[index_of(self.graph, address)].src[1..];
-        let (i, j) = (indices(a.address), indices(b.address));
-        let elements = |bounds: &Bounds, ranges: &[Id], point: &[i128], gate, indices: &[Id]| {
-            if !open_at(graph, bounds, ranges, point, gate) {
-                return None;
-            }
-            let values = indices.iter().map(|&i| value_at(graph, bounds, ranges, point, i));
-            values.collect::<Option<Vec<i128>>>()
-        };
-        let mut found = Vec::new();
-        for point in corners(graph, &mut self.bounds, left)? {
-            if let Some(element) = elements(&self.bounds, left, &point, graph[a.node].gate(), i) {
-                found.push((point, element));
-            }
-        }
-        for w in corners(graph, &mut self.bounds, right)? {
-            let Some(element) = elements(&self.bounds, right, &w, graph[b.node].gate(), j) else {
-                continue;
-            };
-            let meets = |other: &[i128]| match (other.split_last(), element.split_last()) {
+        let [left, right] = [a, b].map(|access| {
+            let (node, indices) = (access.node, access.indices(graph));
+            let ranges = order.regions().open(node);
+            instances(graph, self.bounds, ranges, node, indices).collect::<Vec<_>>()
+        });
+        for (w, other) in &right {
+            let meets = |element: &[i128]| match (element.split_last(), other.split_last()) {
                 (Some((i, rest)), Some((j, others))) => {
                     rest == others && *i < j + b.elements && *j < i + a.elements
                 }
-                _ => other == element,
+                _ => element == other,
             };
-            for (v, other) in &found {
-                let same_instance = a.node == b.node && *v == w;
+            for (v, element) in &left {
+                let same_instance = a.node == b.node && v == w;
                 let (first, second) =
-                    (Instance { node: a.node, point: v }, Instance { node: b.node, point: &w });
-                if meets(other)
+                    (Instance { node: a.node, point: v }, Instance { node: b.node, point: w });
+                if meets(element)
                     && !same_instance
-                    && self.order.relation(first, second) == Relation::Unordered
+                    && order.relation(first, second) == Relation::Unordered
                 {
-                    return Some((v.clone(), w));
+                    return Some([v.clone(), w.clone(), element.clone()]);
                 }
             }
         }
@@ -325,7 +282,7 @@ struct Unknown {
 
 impl Equation {
     fn add(&mut self, difference: Option<Id>, coefficient: i128, interval: Interval) {
-        if coefficient != 0 {
+        if coefficient != 0 && interval != Interval::exactly(0) {
             self.unknowns.push(Unknown { difference, coefficient, interval });
         }
     }

@@ -215,18 +215,19 @@ impl Machine<'_> {
                     let value = self.values[*value];
                     self.write(address.storage, self.int(address.offset), value);
                 }
-                Stmt::Call { result, custom, args } => {
+                Stmt::Call { result: value, gate: Some((gate, alt)), .. }
+                | Stmt::Atomic { old: value, gate: Some((gate, alt)), .. }
+                    if self.values[*gate] == Const::Bool(false) =>
+                {
+                    self.values.insert(value.expect("only a value has a gate"), self.values[*alt]);
+                }
+                Stmt::Call { result, custom, args, .. } => {
                     let declaration = &self.program.customs[*custom];
                     let value = self.call(declaration, args);
                     assert_eq!(result.is_some(), value.is_some(), "{}", declaration.name());
                     if let (Some(result), Some(value)) = (result, value) {
                         self.values.insert(*result, value);
                     }
-                }
-                Stmt::Atomic { old, gate: Some((gate, alt)), .. }
-                    if self.values[*gate] == Const::Bool(false) =>
-                {
-                    self.values.insert(old.expect("only a value has a gate"), self.values[*alt]);
                 }
                 Stmt::Atomic { op, address, values, old, .. } => {
                     let offset = self.int(address.offset);
