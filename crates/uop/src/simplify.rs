@@ -96,32 +96,28 @@ pub const RULES: &[Rule] = &[
         let clip = cx.graph.op(op, &[own, other]);
         Some(cx.graph.cast(clip, DType::Index))
     }),
-    // cast(y) < o = y < o, in the dtype of y; o < cast(y) = not (y < o + 1).
+    // cast(y) < o = y < o, in the dtype of y, to which an o below its range is moved up.
     Rule::new("compare-own-dtype", &[Op::CmpLt, Op::CmpEq, Op::CmpNe], |cx, n| {
         let (x, y) = cx.binary(n)?;
         let op = cx.graph[n].op;
         let left = own_dtype(cx, x, y);
         let (own, other) = left.or_else(|| own_dtype(cx, y, x))?;
-        let range = Interval::of(cx.graph[own].dtype);
-        let next = if op == Op::CmpLt && left.is_none() {
-            let one = cx.graph.index(1);
-            cx.graph.op(Op::Add, &[other, one])
-        } else {
-            other
-        };
-        let bounds = cx.bounds(next);
-        let clipped = (bounds.hi <= range.hi).then(|| into_range(cx, next, own))?;
-        if range.lo <= bounds.lo || op == Op::CmpLt {
-            let result = cx.graph.op(op, &[own, clipped]);
-            return Some(if next == other { result } else { not(cx, result) });
+        let (range, bounds) = (Interval::of(cx.graph[own].dtype), cx.bounds(other));
+        let clipped = (bounds.hi <= range.hi).then(|| into_range(cx, other, own))?;
+        let (x, y) = if left.is_some() { (own, clipped) } else { (clipped, own) };
+        let inside = cx.graph.op(op, &[x, y]);
+        if range.lo <= bounds.lo || op == Op::CmpLt && left.is_some() {
+            return Some(inside);
         }
-        // What was moved up into the range equals nothing.
         let least = cx.graph.index(range.lo);
         let below = cx.graph.op(Op::CmpLt, &[other, least]);
-        let inside = not(cx, below);
-        let equal = cx.graph.op(Op::CmpEq, &[own, clipped]);
-        let both = cx.graph.op(Op::And, &[inside, equal]);
-        Some(if op == Op::CmpEq { both } else { not(cx, both) })
+        Some(match op {
+            Op::CmpEq => {
+                let above = not(cx, below);
+                cx.graph.op(Op::And, &[above, inside])
+            }
+            _ => cx.graph.op(Op::Or, &[below, inside]),
+        })
     }),
     Rule::new("where-known", &[Op::Where], |cx, n| {
         let &[cond, x, y] = cx.graph[n].src.as_slice() else { return None };
@@ -160,14 +156,20 @@ fn offset(cx: &mut Rewriter<'_>, x: Id, c: Id) -> Option<(usize, Id, bool)> {
         widths.into_iter().position(|dtype| interval.within(Interval::of(dtype))).unwrap_or(3)
     };
     let wide = width(cx.bounds(x));
-    forms.iter().filter(|_| node.dtype == DType::Index).find_map(|&(slot, op, src, flips)| {
-        if width(cx.bounds(node.src[slot])) >= wide {
-            return None;
+    // Of two sources, the wider one is clipped.
+    let (mut best, mut widest) = (None, 0);
+    for &(slot, op, src, flips) in forms.iter().filter(|_| node.dtype == DType::Index) {
+        let own = width(cx.bounds(node.src[slot]));
+        if own >= wide || best.is_some() && own <= widest {
+            continue;
         }
         let src = src.map(|s| *node.src.get(s).unwrap_or(&c));
         let moved = cx.graph.op(op, &src[..if op == Op::Neg { 1 } else { 2 }]);
-        (width(cx.bounds(moved)) < wide).then_some((slot, moved, flips))
-    })
+        if width(cx.bounds(moved)) < wide {
+            (best, widest) = (Some((slot, moved, flips)), own);
+        }
+    }
+    best
 }
 
 /// The operand of `x`, a CAST from a sized integer to `index` that is clipped or compared better

@@ -52,6 +52,8 @@ fn flatten(graph: &mut Graph, indices: &[Id], view: &[Id]) -> Id {
 fn clip(graph: &mut Graph, i: Id, length: Id) -> Id {
     let (zero, one) = (graph.index(0), graph.index(1));
     let last = graph.op(Op::Sub, &[length, one]);
+    // With no element there is no access; an unsigned index is not compared with -1.
+    let last = graph.op(Op::Max, &[last, zero]);
     let above = graph.op(Op::Max, &[i, zero]);
     graph.op(Op::Min, &[above, last])
 }

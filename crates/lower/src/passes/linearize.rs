@@ -55,7 +55,7 @@ pub fn linearize(
             values: SlotMap::with_key(),
             body: Vec::new(),
         },
-        storage: HashMap::new(),
+        registers: HashMap::new(),
         values: HashMap::new(),
         literals: HashMap::new(),
         blocks: HashMap::new(),
@@ -76,7 +76,7 @@ struct Linearizer<'g> {
     order: Order,
     bounds: Bounds,
     program: Program,
-    storage: HashMap<Id, Storage>,
+    registers: HashMap<Id, Storage>,
     values: HashMap<Id, Value>,
     literals: HashMap<(DType, Const), Value>,
     /// The statements of each block, by the innermost range around it: a range has one binder, so
@@ -88,8 +88,8 @@ impl Linearizer<'_> {
     /// Lists the PARAMs by slot and the BUFFERs in id order.
     fn place_storage(&mut self, root: Id, params: &[Id]) -> Result<(), LowerError> {
         let graph = self.graph;
-        for (slot, &n) in params.iter().enumerate() {
-            self.storage.insert(n, Storage::Param(slot));
+        // In the order of their slots, which have no gaps.
+        for &n in params {
             let param = ProgramParam::of(graph, n, self.variables);
             self.program.params.push(param.ok_or_else(|| LowerErrorKind::LongSize.at(graph, n))?);
         }
@@ -105,7 +105,7 @@ impl Linearizer<'_> {
                 let kind = LowerErrorKind::RegistersTooLarge { bytes, limit: REGISTER_BYTES };
                 return Err(kind.at(graph, n));
             }
-            self.storage.insert(n, Storage::Register(self.program.registers.len()));
+            self.registers.insert(n, Storage::Register(self.program.registers.len()));
             self.program.registers.push(Register { dtype, len });
         }
         Ok(())
@@ -318,7 +318,12 @@ impl Linearizer<'_> {
     fn address(&mut self, n: Id) -> Address {
         let n = strip_after(self.graph, n);
         let storage = self.graph.storage(n).expect("the verifier rejects an address of no buffer");
-        Address { storage: self.storage[&storage], offset: self.value(self.graph[n].src[1]) }
+        let storage = match &self.graph[storage].arg {
+            // Its lengths may have been simplified since the program got it.
+            Arg::Param(param) => Storage::Param(param.slot as usize),
+            _ => self.registers[&storage],
+        };
+        Address { storage, offset: self.value(self.graph[n].src[1]) }
     }
 
     /// The expression that `dim`, a length or extent of `n`, is.
