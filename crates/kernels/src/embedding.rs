@@ -81,6 +81,7 @@ impl Tokens {
 
     /// Checks the lengths and returns the greatest.
     fn check(&self) -> Result<Vec<i64>, KernelError> {
+        check_size("the number of axes of tokens", self.0.len() as i64, 1)?;
         let mut greatest = Vec::with_capacity(self.0.len());
         for &length in &self.0 {
             let (lo, hi) = match length {
@@ -416,9 +417,9 @@ fn check_sizes(
     let mut lengths = tokens.check()?;
     check_size("dim", dim, 1)?;
     check_size("vocab", vocab, 1)?;
-    check_bytes("idx", idx, &lengths)?;
     lengths.push(dim);
     check_bytes(names[0], rows, &lengths)?;
+    check_bytes("idx", idx, &lengths[..lengths.len() - 1])?;
     check_bytes(names[1], table, &[vocab, dim])
 }
 

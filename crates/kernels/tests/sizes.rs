@@ -1,31 +1,45 @@
 //! Sizes, sane or not: a kernel, or an error in the words of its settings.
 #![forbid(unsafe_code)]
 
-use kernels::{KernelError, Kind, LIBRARY, Settings};
+use kernels::{KernelError, Kind, LIBRARY, Length, Setting, Settings};
 
 const EDGES: [i64; 12] =
     [i64::MIN, -1, 0, 1, 255, 256, 257, 1 << 31, 1 << 32, 1 << 61, 1 << 62, i64::MAX];
 
+/// Lengths with an edge.
+const FORMS: [fn(i64) -> Vec<Length>; 4] = [
+    |_| Vec::new(),
+    |n| vec![Length::Fixed(n)],
+    |n| vec![Length::Fixed(n), Length::Fixed(n)],
+    |hi| vec![Length::Fixed(2), Length::Between { lo: 0, hi }],
+];
+
 #[test]
 fn no_size_is_an_error_of_the_builder() {
     for entry in LIBRARY {
-        let numbers: Vec<&str> = entry
+        let sizes: Vec<&Setting> = entry
             .settings
             .iter()
-            .filter(|setting| matches!(setting.kind, Kind::Number(_)))
-            .map(|setting| setting.name)
+            .filter(|setting| matches!(setting.kind, Kind::Number(_) | Kind::Lengths(_)))
             .collect();
         let mut built = 0;
-        for case in 0..EDGES.len().pow(numbers.len() as u32) {
-            let mut settings = Settings::default();
-            for (i, name) in numbers.iter().enumerate() {
-                let edge = case / EDGES.len().pow(i as u32) % EDGES.len();
-                settings.set_number(name, EDGES[edge]);
-            }
-            match entry.build(&settings) {
-                Ok(_) => built += 1,
-                Err(KernelError::Size { .. } | KernelError::Bytes { .. }) => {}
-                Err(error) => panic!("{} {settings:?}: {error}", entry.name),
+        for case in 0..EDGES.len().pow(sizes.len() as u32) {
+            let edges: Vec<i64> = (0..sizes.len() as u32)
+                .map(|i| EDGES[case / EDGES.len().pow(i) % EDGES.len()])
+                .collect();
+            for form in FORMS {
+                let mut settings = Settings::default();
+                for (size, &edge) in sizes.iter().zip(&edges) {
+                    match size.kind {
+                        Kind::Lengths(_) => settings.set_lengths(size.name, form(edge)),
+                        _ => settings.set_number(size.name, edge),
+                    }
+                }
+                match entry.build(&settings) {
+                    Ok(_) => built += 1,
+                    Err(KernelError::Size { .. } | KernelError::Bytes { .. }) => {}
+                    Err(error) => panic!("{} {settings:?}: {error}", entry.name),
+                }
             }
         }
         assert!(built > 0, "{}", entry.name);

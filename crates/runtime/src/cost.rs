@@ -16,7 +16,7 @@ pub struct Cost {
     /// that for an atomic. Registers do not count, and caches do not exist.
     pub bytes: u64,
     /// Arithmetic on floats (NEG, ADD, SUB, MUL, MAX, MIN; neither comparisons, nor WHERE and CAST),
-    /// and the additions of atomics, whatever their type. Other arithmetic on integers does not
+    /// and the updates of atomics, whatever their kind and type. Other arithmetic on integers does not
     /// count, as most of it finds addresses.
     pub operations: u64,
 }

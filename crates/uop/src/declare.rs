@@ -11,6 +11,7 @@ use crate::custom::{Contract, Custom, CustomArg, Effect};
 use crate::dtype::DType;
 use crate::graph::{Arg, Graph, Id, Node};
 use crate::op::Op;
+use crate::region;
 use crate::verify::{self, is_identifier};
 
 /// The targets for which there can be templates.
@@ -193,6 +194,8 @@ impl Declaration {
         let Contract { args, result, effect } = &self.contract;
         let mut used = BTreeSet::new();
         let mut touched = BTreeSet::new();
+        // Each with its pointer.
+        let mut accesses: Vec<(Id, Id)> = Vec::new();
         for n in graph.reachable(root) {
             let node = &graph[n];
             let own = match (node.op, &node.arg, effect) {
@@ -223,11 +226,22 @@ impl Declaration {
                 (op, ..) if op.is_arithmetic() => false,
                 (op, ..) => return fail(n, format!("{op} in a body that is declared `{effect}`")),
             };
-            for mut address in node.addresses().into_iter().filter(|_| own) {
+            for mut address in node.addresses() {
                 while graph[address].op == Op::After {
                     address = graph[address].src[0];
                 }
-                touched.insert(address);
+                let unordered = |&&(a, to): &&(Id, Id)| {
+                    let meet = to == address && region::conflict(graph, a, n);
+                    meet && !graph.reachable(n).contains(&a)
+                };
+                if let Some((a, _)) = accesses.iter().find(unordered) {
+                    let message = format!("nothing orders {a} and this {}; use `after`", node.op);
+                    return fail(n, message);
+                }
+                accesses.push((n, address));
+                if own {
+                    touched.insert(address);
+                }
             }
         }
         verify::body(graph, root, *result).or_else(|error| fail(error.node, error.message))?;

@@ -207,6 +207,12 @@ fn the_parser_judges_bodies() {
             "2:6: in the body of `@f`: a body touches one element of each pointer; for more, leave it out and add templates or a function"
         ],
     );
+    let body = "%p = argument.f32 0 pointer\n%x = argument.f32 1\n%v = load %p\n%s = store %p, %x\n\
+                %l = after %p, %s\n%w = load %l\n%z = add %v, %w\n";
+    refused(
+        &format!("{body}@f = define [pointer f32, f32] f32 writes body %z"),
+        expect!["5:6: in the body of `@f`: nothing orders %v and this store; use `after`"],
+    );
     refused(
         "%i = range 4 axis 0 loop\n@f = define [] i32 pure body %i",
         expect!["2:6: in the body of `@f`: range in a body that is declared `pure`"],

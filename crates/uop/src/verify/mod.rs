@@ -426,7 +426,8 @@ impl<'g> Verifier<'g> {
                 format!("{placed} may occur in lowered graphs only; use a global or local range");
             self.error(n, Kind::OnlyPlaced, message);
         }
-        if self.phase >= Phase::Proved && node.access().is_some_and(|access| !access.inbounds) {
+        let unproved = || node.is_access() && node.access().is_some_and(|access| !access.inbounds);
+        if self.phase >= Phase::Proved && unproved() {
             let message =
                 format!("{op} is not marked inbounds in a lowered graph; prove it or gate it");
             self.error(n, Kind::NotInbounds, message);
