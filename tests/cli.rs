@@ -306,6 +306,8 @@ fn tokens_of_several_axes() {
     let want = "error: the greatest number of tokens must be at least 4, found 1\n";
     shell.fails(1, &new("4..1"), &[want]);
     shell.fails(1, &new("-1..4"), &["error: tokens must be at least 0, found -1\n"]);
+    let line = "new embedding_bwd --dim 4 --vocab 4 --tokens -1..4";
+    shell.fails(1, line, &["error: tokens must be at least 0, found -1\n"]);
 }
 
 #[test]

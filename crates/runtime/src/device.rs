@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use jit::JitErrorKind;
 use lower::{Caps, Launch, Program, ProgramParam, ProgramVariable, Size};
 use thiserror::Error;
 use uop::{Arg, BuildErrors, DType, Declaration, Kernel, KernelGraph, Phase, Val, print, verify};
@@ -48,9 +49,8 @@ static CPU: Entry = Entry {
     caps: Some(jit::CAPS),
     target: Some(jit_target),
     code: |kernel, functions| {
-        let (program, extent) = counted(kernel)?;
-        let code = Box::new(jit::compile_with(&program, &JIT_OPTIONS, &functions.machine)?);
-        Ok(Code::Machine { code, extent })
+        let (_, extent, code) = machine(kernel, functions)?;
+        Ok(Code::Machine { code: Box::new(code), extent })
     },
 };
 
@@ -80,8 +80,7 @@ static NULL: Entry = Entry {
     caps: Some(jit::CAPS),
     target: Some(jit_target),
     code: |kernel, functions| {
-        let (program, extent) = counted(kernel)?;
-        jit::compile_with(&program, &JIT_OPTIONS, &functions.machine)?;
+        let (program, extent, _) = machine(kernel, functions)?;
         Ok(Code::Counted { program: Box::new(program), extent })
     },
 };
@@ -112,13 +111,35 @@ fn lowered(kernel: &KernelGraph, caps: &Caps) -> Result<Program, CompileError> {
     })
 }
 
-/// The program for machine code, and how many instances its outermost range has.
-fn counted(kernel: &KernelGraph) -> Result<(Program, Size), CompileError> {
+/// The program for this CPU, how many instances its outermost range has, and its code.
+fn machine(
+    kernel: &KernelGraph,
+    functions: &Functions,
+) -> Result<(Program, Size, jit::Code), CompileError> {
     let program = lowered(kernel, &jit::CAPS)?;
+    let code = jit::compile_with(&program, &JIT_OPTIONS, &functions.machine).map_err(|error| {
+        let calls = |name: &str| {
+            kernel.graph.reachable(kernel.sink).into_iter().find(|&n| match &kernel.graph[n].arg {
+                Arg::Custom { custom, .. } => {
+                    custom.declaration().is_some_and(|it| it.name() == name)
+                }
+                _ => false,
+            })
+        };
+        let node = match &error.kind {
+            JitErrorKind::NoFunction { name } | JitErrorKind::Signature { name } => calls(name),
+            _ => None,
+        };
+        let message = match node {
+            Some(node) => kernel.message(node, &error.kind.to_string()),
+            None => error.to_string(),
+        };
+        CompileError::Jit { error: Box::new(error), node, message }
+    })?;
     let Launch::Range { extent } = program.launch.clone() else {
         unreachable!("lowering makes a grid only for caps with one")
     };
-    Ok((program, extent))
+    Ok((program, extent, code))
 }
 
 /// The arguments of a verified kernel: parameters by slot, variables by name. `None` if the length of

@@ -6,7 +6,7 @@ use jit::JitError;
 use lower::LowerError;
 use text::EmitError;
 use thiserror::Error as ThisError;
-use uop::{BuildErrors, DType, VerifyErrors};
+use uop::{BuildErrors, DType, Id, VerifyErrors};
 
 /// Why a device does not compile a kernel. In errors, nodes are those of the graph that was given;
 /// in messages, they have the names of its canonical text, as the kernel prints.
@@ -46,8 +46,15 @@ pub enum CompileError {
         message: String,
     },
     /// There is no machine code for it.
-    #[error(transparent)]
-    Jit(#[from] JitError),
+    #[error("{message}")]
+    Jit {
+        /// The reason.
+        error: Box<JitError>,
+        /// The node that has none, if it is a single one.
+        node: Option<Id>,
+        /// The message.
+        message: String,
+    },
     /// There is no source text for it.
     #[error(transparent)]
     Emit(#[from] EmitError),

@@ -79,25 +79,23 @@ pub fn shard(
     let shapes = first.shapes(options[0].variables).map_err(at(0))?;
     let mut buffers: Vec<Vec<Buffer<'_>>> = devices.iter().map(|_| Vec::new()).collect();
     for (slot, arg) in args.iter_mut().enumerate() {
-        // Too many or too few arguments are for the launch to report.
-        let (param, shape) = (first.params().get(slot), shapes.get(slot));
-        let name = || param.map_or(String::new(), |param| param.name.clone());
-        match arg {
-            Sharded::Shared(_) if param.is_some_and(|param| param.mutable) => {
-                return Err(ShardError::Shared { slot, name: name() });
+        match (arg, first.params().get(slot).zip(shapes.get(slot))) {
+            (Sharded::Shared(_), Some((param, _))) if param.mutable => {
+                return Err(ShardError::Shared { slot, name: param.name.clone() });
             }
-            Sharded::Shared(buffer) => {
+            // Too many or too few arguments are for the launch to report.
+            (Sharded::Shared(buffer), _) | (Sharded::Split(buffer), None) => {
                 buffers.iter_mut().for_each(|buffers| buffers.push(buffer.shared()));
             }
-            Sharded::Split(buffer) => {
-                let part = shape.map_or(0, |shape| shape.iter().product::<u64>() as usize);
+            (Sharded::Split(buffer), Some((param, shape))) => {
+                let part = shape.iter().product::<u64>() as usize;
                 let whole = buffer.len();
                 let Some(parts) = buffer.split(found, part) else {
-                    let name = name();
+                    let name = param.name.clone();
                     return Err(ShardError::Split { slot, name, parts: found, part, whole });
                 };
                 // The parts have the shape of the parameter.
-                let shape: Vec<usize> = shape.into_iter().flatten().map(|&n| n as usize).collect();
+                let shape: Vec<usize> = shape.iter().map(|&n| n as usize).collect();
                 for (buffers, part) in buffers.iter_mut().zip(parts) {
                     buffers.push(part.with_shape(&shape));
                 }

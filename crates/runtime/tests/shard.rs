@@ -62,6 +62,14 @@ fn what_would_go_wrong_is_refused_before_anything_runs() {
         error.to_string(),
         "argument 0 `out`: every device writes it, so it cannot be shared; split it"
     );
+    let mut y = [0i32; 6];
+    let [to, from, more] = [Buffer::from(&mut y), Buffer::from(&x), Buffer::from(&x)];
+    let args = &mut [Sharded::Split(to), Sharded::Shared(from), Sharded::Split(more)];
+    let error = shard(&cpus(2), &kernel, args, &LaunchOptions::default()).expect_err("too many");
+    assert_eq!(
+        error.to_string(),
+        "device 0: kernel `numbered`: expected 2 buffers (`out`, `x`), found 3"
+    );
     let error = run(&[Device::cpu(), Device::amd()], &kernel, 6, false);
     let ShardError::Launch { device: 1, error } = error else { panic!("{error}") };
     assert!(matches!(error.errors[..], [LaunchErrorKind::SourceOnly { .. }]));

@@ -21,7 +21,7 @@
 //! ```
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops;
 use std::panic::Location;
@@ -91,6 +91,23 @@ struct Inner {
     buffers: u32,
     customs: u32,
     axes: u32,
+}
+
+impl Inner {
+    /// The arguments that a kernel would not take, as `sink` does not need them.
+    fn unused(&self, sink: Id) -> impl Iterator<Item = BuildError> {
+        let used: HashSet<Id> = self.graph.reachable(sink).into_iter().collect();
+        let unused = move |n: &Id| !used.contains(n);
+        (0..self.graph.len()).map(|i| self.graph.nth(i)).filter(unused).filter_map(|n| {
+            let (op, name) = match &self.graph[n].arg {
+                Arg::Param(param) => (Op::Param, param.name.clone()),
+                Arg::Variable(variable) => (Op::Variable, variable.name.clone()),
+                _ => return None,
+            };
+            let kind = BuildErrorKind::Unused { op, name };
+            Some(BuildError { place: self.places[&n], node: Some(n), kind })
+        })
+    }
 }
 
 impl Kernel {
@@ -241,10 +258,13 @@ impl Declaration {
             k.node(Op::Argument, arg.dtype(), &[], argument)
         };
         let args: Vec<Val<'_>> = (0..).zip(&self.contract.args).map(argument).collect();
-        let root = build(&k, &args).id;
+        let root = build(&k, &args);
+        if !std::ptr::eq(root.kernel, &k) {
+            k.fail(root.dtype(), BuildErrorKind::OtherKernel { op: Op::Custom });
+        }
         let inner = k.inner.borrow();
         self.fault = inner.errors.first().map(|error| error.to_string().into());
-        self.body = Some(inner.graph.body(root));
+        self.body = self.fault.is_none().then(|| inner.graph.body(root.id));
         self
     }
 }
@@ -433,8 +453,12 @@ impl<'k> Val<'k> {
     pub fn sink(self, name: &str) -> Result<KernelGraph, BuildErrors> {
         let sink = self.kernel.node(Op::Sink, DType::Void, &[self], Arg::Sink(name.into()));
         let inner = self.kernel.inner.borrow();
-        if !inner.errors.is_empty() {
-            return Err(BuildErrors { errors: inner.errors.clone() });
+        let mut errors = inner.errors.clone();
+        if errors.is_empty() {
+            errors.extend(inner.unused(sink.id));
+        }
+        if !errors.is_empty() {
+            return Err(BuildErrors { errors });
         }
         if let Err(errors) = verify(&inner.graph, sink.id, Phase::Built) {
             let errors = errors.errors.into_iter().map(|error| BuildError {
@@ -710,6 +734,14 @@ pub enum BuildErrorKind {
     OtherKernel {
         /// The op that was asked for.
         op: Op,
+    },
+    /// A kernel takes what it uses: a launch could not state this.
+    #[error("the kernel does not use the {op} `{name}`; leave it out")]
+    Unused {
+        /// PARAM or VARIABLE.
+        op: Op,
+        /// Its name.
+        name: Box<str>,
     },
     /// The graph breaks a rule of the verifier.
     #[error("{}", .0.message)]

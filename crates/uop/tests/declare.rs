@@ -272,7 +272,7 @@ fn the_builder_judges_declarations() {
             "%5: the declaration of `f`: 1000000000000000 is no value of f32; use a literal of that type, or cast"
         ],
     );
-    fails(new("f").value(F32), expect!["%5: custom has 2 sources, expected 3 to 4 sources"]);
+    fails(new("f").value(F32), expect!["%5: custom `@f` has 2 sources, expected 3 to 4 sources"]);
     fails(
         Declaration::new("f").pointer(DType::I32).value(F32).effect(Effect::Writes),
         expect!["%5: @f has a pointer of f32, expected i32"],
@@ -325,4 +325,30 @@ fn arguments_belong_in_bodies() {
     let errors = verify(&parsed.graph, parsed.sink, Phase::Built).expect_err("it is wrong");
     expect!["%2: argument in a kernel; it stands for one in the body of a declaration"]
         .assert_eq(&errors.to_string());
+}
+
+#[test]
+fn handles_stay_in_their_kernel() {
+    let other: &'static Kernel = Box::leak(Box::default());
+    let foreign = other.constant(F32, 3.0) + other.constant(F32, 4.0);
+    let square = Declaration::new("square").value(F32).result(F32).body(move |_, _| foreign);
+    let message = square.check().expect_err("it is of another kernel").to_string();
+    let want = expect!["custom mixes handles of two kernels; build a kernel from one `Kernel`"];
+    want.assert_eq(message.split_once(": ").map_or("", |(_, message)| message));
+}
+
+#[test]
+fn what_a_kernel_does_not_use_it_does_not_take() {
+    let k = Kernel::new();
+    let y = k.param_mut("y", F32, 4);
+    k.param("x", F32, 4);
+    k.variable("n", 0, 4);
+    let i = k.range(4, AxisType::Global);
+    let errors = y.at(i).store(1.0).end(i).sink("f").expect_err("two are left over").errors;
+    let messages: Vec<String> = errors.iter().map(|error| error.kind.to_string()).collect();
+    let want = [
+        "the kernel does not use the param `x`; leave it out",
+        "the kernel does not use the variable `n`; leave it out",
+    ];
+    assert_eq!(messages, want);
 }

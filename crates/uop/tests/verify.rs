@@ -187,7 +187,7 @@ fn arity_is_that_of_the_contract() {
             let add = b.custom(atomic::add(F32), &[p]);
             b.sink(add)
         },
-        expect!["%4: custom has 1 source, expected 2 to 3 sources"],
+        expect!["%4: custom `atomic_add` has 1 source, expected 2 to 3 sources"],
     );
 }
 

@@ -62,7 +62,7 @@ impl Subcommand for New {
                     }
                     Kind::Lengths(name) => {
                         let arg = arg.value_name(name).value_delimiter(',').required(true);
-                        arg.value_parser(length).allow_negative_numbers(true)
+                        arg.value_parser(length).allow_hyphen_values(true)
                     }
                     Kind::Choice(values) => {
                         arg.value_parser(values.to_vec()).default_value(values[0])

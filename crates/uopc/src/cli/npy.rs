@@ -59,7 +59,9 @@ fn open(
 ) -> Result<(), Failure> {
     let fail = |what: String| Failure::new(format!("cannot read {}: {what}", shown(path)));
     let mut file = File::open(path).map_err(|error| fail(error.to_string()))?;
-    read(&mut file).map_err(|what| fail(format!("expected {dtype} [{}]{what}", list(shape))))
+    let through = if dtype == DType::BF16 { " (its bits, as u16)" } else { "" };
+    read(&mut file)
+        .map_err(|what| fail(format!("expected {dtype}{through} [{}]{what}", list(shape))))
 }
 
 fn failed(error: io::Error) -> String {

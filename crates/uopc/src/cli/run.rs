@@ -78,6 +78,7 @@ impl Run {
         let source = source::load_verified(&self.file)?;
         let compiled = self.device.compile(&source.kernel()).map_err(|error| match error {
             CompileError::Lower { error, .. } => source.at(error.node, &error.kind.to_string()),
+            CompileError::Jit { error, node: Some(n), .. } => source.at(n, &error.kind.to_string()),
             error => error.into(),
         })?;
         let (device, params) = (self.device.name(), compiled.params());
