@@ -235,8 +235,8 @@ impl EmbeddingBwd {
     /// The rows of the vocabulary that `shard` owns: the first rows of its array, all of them but for
     /// the last shards.
     pub fn rows(&self, shard: i64) -> Range<i64> {
-        let from = shard.saturating_mul(self.local_rows()).clamp(0, self.vocab);
-        from..from.saturating_add(self.local_rows()).min(self.vocab)
+        let row = |shard: i64| shard.saturating_mul(self.local_rows()).min(self.vocab).max(0);
+        row(shard)..row(shard.saturating_add(1))
     }
 
     /// The kernel `embedding_bwd`, with the arguments grad_weight, grad_emb, idx.

@@ -47,6 +47,15 @@ fn no_size_is_an_error_of_the_builder() {
 }
 
 #[test]
+fn a_shard_that_is_none_owns_nothing() {
+    let mut kernel = kernels::EmbeddingBwd::new(1, 1, 10);
+    kernel.shards = 4;
+    assert_eq!([-1, 0, 3, 4].map(|k| kernel.rows(k)), [0..0, 0..3, 9..10, 10..10]);
+    kernel.vocab = i64::MIN;
+    assert!(EDGES.iter().all(|&k| kernel.rows(k).is_empty()));
+}
+
+#[test]
 fn messages() {
     let zero = |n| kernels::zero(n, uop::DType::I64).expect_err("there is none").to_string();
     assert_eq!(zero(-1), "len must be at least 0, found -1");

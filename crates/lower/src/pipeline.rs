@@ -41,6 +41,10 @@ pub const PASSES: &[Pass] = &[
 /// # Errors
 ///
 /// The first thing that a pass refuses; its node is one of `graph`.
+///
+/// # Panics
+///
+/// Perhaps, if the verifier has something to say about `sink`.
 pub fn lower(graph: &Graph, sink: Id, caps: &Caps) -> Result<Program, LowerError> {
     lower_observed(graph, sink, caps, |_, _, _| {})
 }
@@ -49,6 +53,10 @@ pub fn lower(graph: &Graph, sink: Id, caps: &Caps) -> Result<Program, LowerError
 /// caller dumps, times and verifies there.
 ///
 /// # Errors
+///
+/// As [`lower`].
+///
+/// # Panics
 ///
 /// As [`lower`].
 pub fn lower_observed(

@@ -68,20 +68,21 @@ pub(crate) fn check(
                 other,
                 name: params[other].name.clone(),
             }));
-        errors.extend(kinds.map(|kind| LaunchErrorKind::Argument {
-            slot,
-            name: param.name.clone(),
-            kind,
-        }));
+        errors.extend(kinds.map(|kind| argument(slot, param, kind)));
     }
     errors
+}
+
+/// That something is wrong with the argument for `param`.
+pub(crate) fn argument(slot: usize, param: &ProgramParam, kind: ArgumentError) -> LaunchErrorKind {
+    LaunchErrorKind::Argument { slot, name: param.name.clone(), kind }
 }
 
 /// What is wrong with `buffer`, whatever the others are.
 fn check_one(param: &ProgramParam, variables: &[i64], buffer: &Buffer<'_>) -> Vec<ArgumentError> {
     let mut errors = Vec::new();
     let (len, shape) = (buffer.len(), buffer.shape());
-    let expected = param.shape_at(variables).expect("every variable has a value");
+    let Some(expected) = param.shape_at(variables) else { return vec![ArgumentError::Overflow] };
     // The verifier keeps the greatest product, and so each, within i64.
     let elements: u64 = expected.iter().product();
     if buffer.dtype() != param.dtype {

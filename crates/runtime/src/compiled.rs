@@ -10,10 +10,10 @@ use lower::{Program, ProgramParam, ProgramVariable, Size};
 use uop::KernelGraph;
 
 use crate::buffer::Buffer;
-use crate::check::{bind, check};
+use crate::check::{argument, bind, check};
 use crate::cost::{Cost, cost};
 use crate::device::Device;
-use crate::error::{LaunchError, LaunchErrorKind};
+use crate::error::{ArgumentError, LaunchError, LaunchErrorKind};
 use crate::pool::{default_threads, for_slices};
 
 /// A kernel compiled for a device. Its code is shared with its clones, with what else was compiled
@@ -136,8 +136,12 @@ impl Compiled {
     pub fn shapes(&self, variables: &[(&str, i64)]) -> Result<Vec<Vec<u64>>, LaunchError> {
         let fail = |errors| LaunchError { kernel: self.name().into(), errors };
         let values = bind(self.variables(), variables).map_err(fail)?;
-        let shape = |param: &ProgramParam| param.shape_at(&values);
-        Ok(self.params().iter().map(|p| shape(p).expect("every variable has a value")).collect())
+        let shape = |(slot, param): (usize, &ProgramParam)| {
+            param
+                .shape_at(&values)
+                .ok_or_else(|| fail(vec![argument(slot, param, ArgumentError::Overflow)]))
+        };
+        self.params().iter().enumerate().map(shape).collect()
     }
 
     /// How long it took from the graph to something that can be launched, in the call that returned
@@ -207,7 +211,7 @@ impl Compiled {
         let Executable { name, params, code, .. } = &**executable;
         let fail = |errors| LaunchError { kernel: name.clone(), errors };
         let start = Instant::now();
-        let instances = |extent: &Size| extent.eval(values).expect("every variable has a value");
+        let instances = |extent: &Size| extent.eval(values).expect("lowering keeps it within i64");
         let mut counted = None;
         let threads = match code {
             Code::Machine { code, extent } => {

@@ -177,6 +177,9 @@ pub enum ArgumentError {
         /// That of the buffer.
         found: DType,
     },
+    /// The length of an axis cannot be worked out with the variables of this launch.
+    #[error("the length of an axis leaves 128 bits on its way; make the variables smaller")]
+    Overflow,
     /// Another number of elements.
     #[error("expected {expected} elements, for shape {shape:?}, found {found}")]
     Length {

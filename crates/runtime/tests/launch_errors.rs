@@ -5,7 +5,7 @@ mod common;
 
 use common::{compile, launch, saxpy, scatter};
 use runtime::{ArgumentError, Buffer, Compiled, Device, LaunchErrorKind, LaunchOptions};
-use uop::DType;
+use uop::{AxisType, DType, Kernel};
 
 #[track_caller]
 fn refused(compiled: &Compiled, buffers: &mut [Buffer<'_>], want: &str) {
@@ -155,4 +155,29 @@ kernel `saxpy`: expected at least 1 thread, found 0";
     };
     assert_eq!((*slot, name.as_str()), (0, "y"));
     assert_eq!(*kind, ArgumentError::ReadOnly);
+}
+
+/// The interpreter takes lengths that a launch cannot work out.
+#[test]
+fn overflow_on_the_way_to_a_length() {
+    let k = Kernel::new();
+    let n = k.variable("n", 0, i64::MAX);
+    let length = (n * n * n).min(10);
+    let y = k.param_mut("y", DType::F32, length);
+    let i = k.range(length, AxisType::Global);
+    let kernel = y.at(i).store(1.0).end(i).sink("cube").unwrap();
+    let compiled = compile(&Device::interp(), &kernel);
+    let want = "kernel `cube`: argument 0 `y`: the length of an axis leaves 128 bits on its way; \
+                make the variables smaller";
+    let mut y = [0.0_f32; 10];
+    for (n, fits) in [(3, true), (i64::MAX, false)] {
+        let options = LaunchOptions { variables: &[("n", n)], ..LaunchOptions::default() };
+        let errors = [
+            compiled.shapes(options.variables).err(),
+            compiled.launch(&mut [Buffer::from(&mut y)], &options).err(),
+        ];
+        let found = errors.map(|error| error.map(|error| error.to_string()));
+        assert_eq!(found, [(); 2].map(|()| (!fits).then(|| want.to_string())));
+    }
+    assert_eq!(y, [1.0; 10]);
 }

@@ -408,11 +408,11 @@ impl<'a> Emitter<'a> {
         };
         let text = text.trim();
         if result.is_none() {
-            let end = if text.ends_with([';', '}']) { "" } else { ";" };
+            let end = if text.ends_with(';') { "" } else { ";" };
             return self.line(depth, &format!("{text}{end}"));
         }
-        // Whatever it is, it binds no less tightly than this.
-        let text = Text::new(Prec::Ternary, text.strip_suffix(';').unwrap_or(text).to_owned());
+        // Whatever it is, a comma too, it is one value.
+        let text = Text::atom(format!("({})", text.strip_suffix(';').unwrap_or(text)));
         let text = self.gated(gate, text);
         self.outcome(result, "v", &text, depth);
     }

@@ -47,7 +47,8 @@ pub struct KernelGraph {
 }
 
 impl KernelGraph {
-    /// A kernel that was not written with handles: read from text, say. It need not be legal.
+    /// A kernel that was not written with handles: read from text, say. It need not be legal, but
+    /// `sink` must be of `graph` for it to be printed.
     pub fn new(graph: Graph, sink: Id) -> KernelGraph {
         KernelGraph { graph, sink, places: Vec::new() }
     }
@@ -635,7 +636,11 @@ macro_rules! literals {
 
             #[track_caller]
             fn to_val(self, kernel: &'k Kernel, dtype: DType) -> Val<'k> {
-                kernel.literal(dtype, $const(dtype, self as $wide), format_args!("{self:?}"))
+                let value = $const(dtype, self as $wide).filter(|value| {
+                    let infinite = value.as_float().is_some_and(f64::is_infinite);
+                    !(infinite && (self as f64).is_finite())
+                });
+                kernel.literal(dtype, value, format_args!("{self:?}"))
             }
         }
     )* };

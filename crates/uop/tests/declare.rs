@@ -352,3 +352,17 @@ fn what_a_kernel_does_not_use_it_does_not_take() {
     ];
     assert_eq!(messages, want);
 }
+
+#[test]
+fn literals_are_not_rounded_to_infinity() {
+    let k = Kernel::new();
+    let y = k.param_mut("y", DType::F16, 4);
+    let i = k.range(4, AxisType::Global);
+    let wide = k.constant(DType::F16, 65520) + k.constant(DType::F32, 1e39).cast(DType::F16);
+    let value = wide + k.constant(DType::F16, 65519.9) + f32::INFINITY;
+    let errors = y.at(i).store(value).end(i).sink("f").expect_err("two do not fit").errors;
+    let messages: Vec<String> = errors.iter().map(|error| error.kind.to_string()).collect();
+    let want = ["65520 is no value of f16", "1e39 is no value of f32"]
+        .map(|what| format!("{what}; use a literal of that type, or cast"));
+    assert_eq!(messages, want);
+}

@@ -8,7 +8,7 @@ use uop::{Graph, Id, Op};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Size(Vec<SizeStep>);
 
-/// The most steps: what is shared in a graph is repeated here.
+/// The most steps, as [`Size::text`] spells them: what is shared in a graph is repeated here.
 const MAX_STEPS: usize = 1000;
 
 /// A step of a [`Size`].
@@ -56,11 +56,11 @@ impl Size {
         for operand in operands {
             steps.extend(&operand?.0);
         }
-        if steps.len() > MAX_STEPS {
-            return None;
-        }
         steps.push(SizeStep::Op(op));
         let size = Size(steps);
+        if size.spelled()? > MAX_STEPS {
+            return None;
+        }
         // The less is left for a launch, the better it reads.
         Some(size.value(&[]).map_or(size, Size::constant))
     }
@@ -116,6 +116,15 @@ impl Size {
             })
         });
         text.unwrap_or_default().0
+    }
+
+    /// How many steps the text has: MAX and MIN spell their operands twice.
+    fn spelled(&self) -> Option<usize> {
+        self.fold(|step, operands: &[usize]| {
+            let sum = operands.iter().try_fold(0, |sum: usize, &n| sum.checked_add(n))?;
+            let times = if matches!(step, SizeStep::Op(Op::Max | Op::Min)) { 2 } else { 1 };
+            sum.checked_mul(times)?.checked_add(1)
+        })
     }
 
     /// What `apply` makes of the last step, given each step and what it made of its operands.
