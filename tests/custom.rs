@@ -302,7 +302,7 @@ fn what_is_missing_is_missed_early() {
         &Device::cpu(),
         &kernel,
         expect![
-            "kernel `map`: custom `divide` has no body, and no function is registered for the CPU: add one of them"
+            "165:19: %7: custom `divide` has no body, and no function is registered for the CPU: add one of them"
         ],
     );
     refused(
@@ -327,7 +327,7 @@ fn what_is_missing_is_missed_early() {
         &cpu,
         &kernel,
         expect![
-            "kernel `map`: the function for custom `divide` was registered for another declaration: their arguments, result and effect must be equal"
+            "165:19: %7: the function for custom `divide` was registered for another declaration: their arguments, result and effect must be equal"
         ],
     );
 }

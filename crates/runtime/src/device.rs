@@ -131,7 +131,7 @@ fn machine(
             _ => None,
         };
         let message = match node {
-            Some(node) => kernel.message(node, &error.kind.to_string()),
+            Some(node) => kernel.message(node, &format!("{node}: {}", error.kind)),
             None => error.to_string(),
         };
         CompileError::Jit { error: Box::new(error), node, message }

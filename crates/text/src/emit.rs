@@ -411,8 +411,17 @@ impl<'a> Emitter<'a> {
             let end = if text.ends_with(';') { "" } else { ";" };
             return self.line(depth, &format!("{text}{end}"));
         }
-        // Whatever it is, a comma too, it is one value.
-        let text = Text::atom(format!("({})", text.strip_suffix(';').unwrap_or(text)));
+        let text = text.strip_suffix(';').unwrap_or(text);
+        let mut open = 0;
+        let comma = text.bytes().any(|byte| {
+            open += i32::from(b"([{".contains(&byte)) - i32::from(b")]}".contains(&byte));
+            open == 0 && byte == b','
+        });
+        // But for a comma, whatever it is binds no less tightly than this.
+        let text = match comma {
+            true => Text::atom(format!("({text})")),
+            false => Text::new(Prec::Ternary, text.to_owned()),
+        };
         let text = self.gated(gate, text);
         self.outcome(result, "v", &text, depth);
     }
