@@ -182,13 +182,16 @@ pub(crate) fn body(graph: &Graph, root: Id, result: DType) -> Result<(), VerifyE
 /// What is wrong with the number of sources or the kind of the arg of `node`, if anything.
 pub(crate) fn form(node: &Node) -> Result<(), (VerifyErrorKind, String)> {
     let (op, found) = (node.op, node.src.len());
-    let name = match &node.arg {
-        Arg::Custom { custom, .. } => format!("{op} `{custom}`"),
-        _ => op.to_string(),
-    };
     let check = |expected: Arity| {
-        let message = || format!("{name} has {}, expected {expected}", Arity::Fixed(found));
-        if expected.admits(found) { Ok(()) } else { Err((Kind::Arity, message())) }
+        if expected.admits(found) {
+            return Ok(());
+        }
+        let name = match &node.arg {
+            Arg::Custom { custom, .. } => format!("{op} `{custom}`"),
+            _ => op.to_string(),
+        };
+        let found = Arity::Fixed(found);
+        Err((Kind::Arity, format!("{name} has {found}, expected {expected}")))
     };
     check(op.arity())?;
     let (found, expected) = (arg_name(&node.arg), op.arg());

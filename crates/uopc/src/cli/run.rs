@@ -15,8 +15,9 @@ use super::{Failure, npy, print, shown};
 
 #[derive(Args)]
 #[command(
-    after_help = "Arrays are .npy files of the parameter's dtype and shape; bf16 is there as u16, its bits. A mutable parameter without \
-                  --arg starts as zeros; a read-only one without --arg is an error.\n\n\
+    after_help = "Arrays are .npy files of the parameter's dtype and shape; bf16 is there as u16, its \
+                  bits. A mutable parameter without --arg starts as zeros; a read-only one without \
+                  --arg is an error.\n\n\
                   Examples:\n  \
                   uopc run k.uop --arg x=x.npy --arg y=y.npy --out y=sum.npy\n  \
                   uopc run k.uop --arg x=x.npy --threads 2 --time\n  \
