@@ -354,13 +354,14 @@ fn u64_tokens() {
     every_grad::<u64>();
 }
 
-/// Variants with all pairs of dtypes, and all pairs of a length of rows and a number of shards: what
-/// `number` of 0..32 has beside its dtypes.
-fn some_variant(number: usize) -> (Variant, usize) {
-    let (dim, shards) = (DIMS[number % 6], SHARDS[number / 6 % 4]);
-    let (vocab, policy) =
-        (VOCABS[(number / 2 + number / 6) % 2], POLICIES[(number + number / 6) % 2]);
-    (Variant::new(dim, vocab, policy, number), shards)
+/// Every length of rows with every number of shards. The rest changes from `turn` to `turn`, which is
+/// 0..32 for the pairs of dtypes.
+fn variants(turn: usize) -> impl Iterator<Item = (Variant, usize)> {
+    let sizes = SHARDS.into_iter().flat_map(|shards| DIMS.map(|dim| (dim, shards)));
+    sizes.enumerate().map(move |(i, (dim, shards))| {
+        let (vocab, policy) = (VOCABS[(turn + i) % 2], POLICIES[(turn / 2 + i / 3) % 2]);
+        (Variant::new(dim, vocab, policy, turn + i), shards)
+    })
 }
 
 fn program(kernel: &KernelGraph, dialect: &text::Dialect) -> lower::Program {
@@ -368,42 +369,54 @@ fn program(kernel: &KernelGraph, dialect: &text::Dialect) -> lower::Program {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The `number`-th variant in C: on noise in the order of the loop, on integers in any.
-fn in_c<I: Token, G: Grad>(number: usize) {
-    let (variant, shards) = some_variant(number);
-    let program = program(&variant.kernel(I::IDX, G::GRAD, shards), &text::C);
-    // Every compiler at every level takes its time.
-    let builds = if number % 9 == 4 {
-        cc::builds("matrix", &program)
-    } else {
-        let compilers = tools::c_compilers("matrix");
-        compilers.into_iter().take(1).map(|cc| cc::build(cc, &["-O1"], &program)).collect()
-    };
-    let Variant { dim, vocab, .. } = variant;
-    let all = tokens(I::IDX, vocab);
-    for (values, mode) in [(Values::<G>::noise(), "whole"), (Values::integers(), "threads")] {
-        for n in COUNTS {
-            let [start, want] = values.bytes(variant, &all[..n]);
-            let idx = Data::of(typed::<I>(&all[..n])).bytes().to_vec();
-            let grad = Data::of(values.grad[..n * dim].to_vec()).bytes().to_vec();
-            for (build, number) in builds.iter().flat_map(|b| (0..shards).map(move |k| (b, k))) {
-                let size = program.params[0].dtype.size().expect("a float");
-                let part = |bytes| variant.part(bytes, shards, number, size);
-                let inputs = [part(&start).to_vec(), grad.clone(), idx.clone()];
-                let values: Vec<i64> = program
-                    .variables
-                    .iter()
-                    .map(|v| if v.name == "tokens" { n as i64 } else { number as i64 })
-                    .collect();
-                let sums = &build.run(mode, &values, &inputs)[0];
-                assert!(
-                    sums == part(&want),
-                    "{variant:?}, {} and {}, {n} tokens, shard {number} of {shards}, {} {mode}",
-                    I::IDX,
-                    G::GRAD,
-                    build.label
-                );
+/// Variants in C: on noise in the order of the loop, on integers in any.
+fn in_c<I: Token, G: Grad>(turn: usize) {
+    let compilers = tools::c_compilers("matrix");
+    let values = [(Values::<G>::noise(), "whole"), (Values::integers(), "threads")];
+    for (i, (variant, shards)) in variants(turn).enumerate() {
+        let program = program(&variant.kernel(I::IDX, G::GRAD, shards), &text::C);
+        // Every compiler at every level takes its time.
+        let builds = if i == turn % 24 && turn % 7 == 3 {
+            cc::builds("matrix", &program)
+        } else {
+            let compilers = compilers.iter().cycle().skip(i).take(compilers.len().min(1));
+            compilers.map(|cc| cc::build(cc, &["-O1"], &program)).collect()
+        };
+        for build in &builds {
+            for (values, mode) in &values {
+                is_right::<I, G>(build, &program, (variant, shards), values, mode);
             }
+        }
+    }
+}
+
+/// Runs a build of a variant with every number of tokens, for every shard.
+fn is_right<I: Token, G: Grad>(
+    build: &cc::Build,
+    program: &lower::Program,
+    (variant, shards): (Variant, usize),
+    values: &Values<G>,
+    mode: &str,
+) {
+    let size = program.params[0].dtype.size().expect("a float");
+    let all = tokens(I::IDX, variant.vocab);
+    for n in COUNTS {
+        let [start, want] = values.bytes(variant, &all[..n]);
+        let idx = Data::of(typed::<I>(&all[..n])).bytes().to_vec();
+        let grad = Data::of(values.grad[..n * variant.dim].to_vec()).bytes().to_vec();
+        for number in 0..shards {
+            let part = |bytes| variant.part(bytes, shards, number, size);
+            let inputs = [part(&start).to_vec(), grad.clone(), idx.clone()];
+            let value = |name: &str| if name == "tokens" { n as i64 } else { number as i64 };
+            let values: Vec<i64> = program.variables.iter().map(|v| value(&v.name)).collect();
+            let sums = &build.run(mode, &values, &inputs)[0];
+            assert!(
+                sums == part(&want),
+                "{variant:?}, {} and {}, {n} tokens, shard {number} of {shards}, {} {mode}",
+                I::IDX,
+                G::GRAD,
+                build.label
+            );
         }
     }
 }
@@ -435,29 +448,49 @@ const IDXS: [DType; 8] =
     [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64];
 const GRADS: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::F64];
 
-/// Variants first..first + 16 in HIP, to code for every chip.
-fn in_hip(first: usize) {
+/// Variants in HIP, to code for every chip. Those of a pair of dtypes are one text, as starting the
+/// compiler takes more time than a kernel.
+fn in_hip(grad: usize) {
     let Some(compiler) = tools::hip_compiler("matrix") else { return };
-    for number in first..first + 16 {
-        let (variant, shards) = some_variant(number);
-        let kernel = variant.kernel(IDXS[number % 8], GRADS[number / 8], shards);
-        let source = text::emit(&program(&kernel, &text::HIP), &text::HIP);
-        let source = source.unwrap_or_else(|error| panic!("{error:?}"));
+    for (i, idx) in IDXS.into_iter().enumerate() {
+        let mut all = String::new();
+        for (number, (variant, shards)) in variants(grad * 8 + i).enumerate() {
+            let kernel = variant.kernel(idx, GRADS[grad], shards);
+            let source = text::emit(&program(&kernel, &text::HIP), &text::HIP);
+            let source = source.unwrap_or_else(|error| panic!("{error:?}"));
+            let at = source.find("extern \"C\"").expect("a kernel");
+            let (head, kernel) = source.split_at(at);
+            if all.is_empty() {
+                all += head;
+            }
+            all += &kernel.replace(" embedding_bwd(", &format!(" embedding_bwd_{number}("));
+        }
         for chip in hip::CHIPS {
-            let asm = hip::compile(compiler, &source, chip, &[]);
-            assert!(asm.contains("atomic"), "{variant:?} for {chip}: {asm}");
+            let asm = hip::compile(compiler, &all, chip, &[]);
+            assert_eq!(asm.matches(".amdhsa_kernel embedding_bwd_").count(), 24, "{idx} {chip}");
+            assert!(asm.matches("atomic").count() >= 24, "{idx} for {chip}: {asm}");
         }
     }
 }
 
 #[test]
-fn hip_with_gradients_of_32_and_16_bits() {
+fn f32_gradients_in_hip() {
     in_hip(0);
 }
 
 #[test]
-fn hip_with_gradients_of_16_and_64_bits() {
-    in_hip(16);
+fn f16_gradients_in_hip() {
+    in_hip(1);
+}
+
+#[test]
+fn bf16_gradients_in_hip() {
+    in_hip(2);
+}
+
+#[test]
+fn f64_gradients_in_hip() {
+    in_hip(3);
 }
 
 /// Runs `kernel` on the only buffer that it writes, and others.
