@@ -449,7 +449,8 @@ impl<'k> Val<'k> {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it, with the file and line of the call that built each part.
+    /// Everything that is wrong with it, with the file and line of the call that built each part;
+    /// with nothing else, the parameters and variables that it does not use.
     #[track_caller]
     pub fn sink(self, name: &str) -> Result<KernelGraph, BuildErrors> {
         let sink = self.kernel.node(Op::Sink, DType::Void, &[self], Arg::Sink(name.into()));

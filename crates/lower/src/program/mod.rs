@@ -86,8 +86,8 @@ impl ProgramParam {
         })
     }
 
-    /// The lengths of its axes with these values of the program's variables; `None` if one is
-    /// missing.
+    /// The lengths of its axes with these values of the program's variables; `None` if a value is
+    /// missing, or a length does not fit.
     pub fn shape_at(&self, variables: &[i64]) -> Option<Vec<u64>> {
         self.shape.iter().map(|size| size.eval(variables)).collect()
     }
